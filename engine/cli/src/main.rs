@@ -1,0 +1,2 @@
+//! The `informant` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The controller runner: events become keys, keys are reconciled by workers.

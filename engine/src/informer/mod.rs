@@ -1,0 +1,1 @@
+//! The informer: one cache, many handlers, no one waits for anyone.

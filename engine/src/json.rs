@@ -1,0 +1,1 @@
+//! Schemaless objects and recorded list/watch frames.

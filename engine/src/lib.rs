@@ -1,0 +1,31 @@
+//! A lock-free, high-throughput cache engine for Kubernetes-style informers.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod clock;
+mod object;
+mod stop;
+mod sync;
+
+// The stages, in the order in which data flows.
+pub mod source;
+#[cfg(feature = "tokio")]
+pub mod reflector;
+pub mod delta;
+pub mod indexer;
+#[cfg(feature = "tokio")]
+pub mod informer;
+pub mod work_queue;
+#[cfg(feature = "tokio")]
+pub mod controller;
+
+#[cfg(feature = "json")]
+pub mod json;
+
+#[cfg(feature = "tokio")]
+pub use clock::SystemClock;
+pub use clock::{Clock, ManualClock, SharedClock, Sleep, Timestamp};
+pub use object::{
+    Cached, Incoming, KeyError, KeyRef, Meta, MetaError, Object, ObjectKey, ResourceVersion, Uid,
+    Versioning,
+};
+pub use stop::StopToken;

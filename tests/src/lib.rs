@@ -1,0 +1,1 @@
+//! What the tests of the whole pipeline share: oracles and the scenario runner.
