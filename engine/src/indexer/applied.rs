@@ -25,6 +25,21 @@ pub struct Applied<T> {
     pub dropped: DropCounts,
 }
 
+impl<T> Applied<T> {
+    pub(super) fn new(effective: bool) -> Self {
+        Self {
+            changes: Vec::new(),
+            effective: effective.then(Vec::new),
+            resyncs: Vec::new(),
+            resets: Vec::new(),
+            synced: Vec::new(),
+            index_failures: Vec::new(),
+            quarantined: Vec::new(),
+            dropped: DropCounts::default(),
+        }
+    }
+}
+
 /// The net change of one key in one batch. At least one of `old` and `new` is there.
 #[derive(Debug)]
 pub struct Change<T> {
@@ -45,10 +60,14 @@ impl<T> Change<T> {
     /// # Panics
     /// Never: one of `old` and `new` is always there.
     pub fn key(&self) -> &ObjectKey {
-        match (&self.new, &self.old) {
-            (Some(object), _) | (None, Some(object)) => object.key(),
-            (None, None) => unreachable!("a change has an old or a new state"),
-        }
+        self.object()
+            .expect("a change has an old or a new state")
+            .key()
+    }
+
+    /// The newest state there is.
+    pub(super) fn object(&self) -> Option<&Cached<T>> {
+        self.new.as_ref().or(self.old.as_ref())
     }
 }
 

@@ -1,5 +1,41 @@
 //! The indexer: the cache itself, with lock-free snapshot reads.
+//!
+//! One writer applies batches ([`IndexWriter::apply`]); any number of readers look at the current
+//! version ([`Indexer::load`], [`Indexer::snapshot`]). Objects and all indexes are published
+//! together by one pointer swap, so every read of one view is of one moment. Readers never wait;
+//! the writer never waits for readers.
+//!
+//! What it costs: a second (sometimes third) copy of the tables that point to the objects, about
+//! 30 bytes an object, kept by the writer to prepare the next version in; and an object that was
+//! replaced lives until that copy has caught up, which is the next publish or
+//! [`IndexWriter::maintain`].
 mod applied;
-mod identity;
+mod apply;
+mod builder;
+mod freshness;
+pub(crate) mod identity;
+mod index;
+mod marks;
+mod objects;
+mod owners;
+mod posting;
+mod publish;
+mod quarantine;
+mod read;
+mod table;
+mod view;
+mod writer;
 
 pub use applied::{Applied, Change, DropCounts, Effective, IndexFailure, Quarantined};
+pub use builder::{IndexDeclaration, IndexerBuilder};
+pub use freshness::WaitError;
+pub use index::{Emit, Index, IndexConflict, UnknownIndex};
+pub use objects::{IndexValues, Objects, Values};
+pub use read::{Indexer, ReadGuard, Snapshot};
+pub use view::View;
+pub use writer::IndexWriter;
+
+pub(crate) use index::panic_message;
+
+#[cfg(all(test, not(informant_loom)))]
+mod tests;

@@ -1,0 +1,113 @@
+//! The values of one index, each stored once, by small numbers.
+use super::assignments::ValueId;
+use ahash::RandomState;
+use hashbrown::{Equivalent, HashTable};
+use slab::Slab;
+use std::hash::Hash;
+use std::sync::Arc;
+
+pub(crate) struct Dictionary<V> {
+    hasher: RandomState,
+    ids: HashTable<ValueId>,
+    values: Slab<Value<V>>,
+}
+
+struct Value<V> {
+    value: Arc<V>,
+    hash: u64,
+    /// Objects that have the value.
+    uses: u32,
+}
+
+impl<V: Hash + Eq> Dictionary<V> {
+    pub(crate) fn new(hasher: RandomState) -> Self {
+        Self {
+            hasher,
+            ids: HashTable::new(),
+            values: Slab::new(),
+        }
+    }
+
+    /// The id of a value, new if need be. A new value has no uses yet: see [`Dictionary::forget_unused`].
+    pub(crate) fn intern<Q>(&mut self, value: &Q, own: impl FnOnce() -> V) -> ValueId
+    where
+        Q: Hash + Equivalent<V> + ?Sized,
+    {
+        let hash = self.hasher.hash_one(value);
+        let values = &self.values;
+        if let Some(&id) = self
+            .ids
+            .find(hash, |&id| value.equivalent(&values[id as usize].value))
+        {
+            return id;
+        }
+        self.add(hash, own())
+    }
+
+    /// As [`Dictionary::intern`], of a value that is owned already.
+    pub(crate) fn intern_owned(&mut self, value: V) -> ValueId {
+        let hash = self.hasher.hash_one(&value);
+        let values = &self.values;
+        match self
+            .ids
+            .find(hash, |&id| *values[id as usize].value == value)
+        {
+            Some(&id) => id,
+            None => self.add(hash, value),
+        }
+    }
+
+    fn add(&mut self, hash: u64, value: V) -> ValueId {
+        let at = self.values.insert(Value {
+            value: Arc::new(value),
+            hash,
+            uses: 0,
+        });
+        let id = u32::try_from(at)
+            .ok()
+            .filter(|id| *id < 1 << 31)
+            .expect("an index has fewer than 2^31 values");
+        let values = &self.values;
+        self.ids
+            .insert_unique(hash, id, |&id| values[id as usize].hash);
+        id
+    }
+
+    pub(crate) fn value(&self, id: ValueId) -> (u64, Arc<V>) {
+        let value = &self.values[id as usize];
+        (value.hash, value.value.clone())
+    }
+
+    pub(crate) fn use_once_more(&mut self, id: ValueId) {
+        self.values[id as usize].uses += 1;
+    }
+
+    /// One object fewer has the value; a value that nobody has is forgotten.
+    pub(crate) fn use_once_less(&mut self, id: ValueId) {
+        self.values[id as usize].uses -= 1;
+        self.forget_unused(id);
+    }
+
+    /// Forget a value that was interned and then not used.
+    pub(crate) fn forget_unused(&mut self, id: ValueId) {
+        let Some(Value { uses: 0, hash, .. }) = self.values.get(id as usize) else {
+            return;
+        };
+        let hash = *hash;
+        if let Ok(entry) = self.ids.find_entry(hash, |&other| other == id) {
+            entry.remove();
+        }
+        self.values.remove(id as usize);
+        self.give_memory_back();
+    }
+
+    /// Short-lived values must not keep the memory of their heyday.
+    fn give_memory_back(&mut self) {
+        if self.ids.capacity() > 64 && self.ids.len() < self.ids.capacity() / 8 {
+            let values = &self.values;
+            self.ids
+                .shrink_to(self.ids.len() * 2, |&id| values[id as usize].hash);
+            self.values.shrink_to_fit();
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The writer's half of an index: the function, and what it said of each slot.
+use super::assignments::{Assigned, Assignments, ValueIds};
+use super::dictionary::Dictionary;
+use super::function::{Emit, IndexFunction};
+use super::value_table::{IndexOp, IndexPart, ValueTable};
+use crate::indexer::table::Slot;
+use crate::object::Cached;
+use ahash::RandomState;
+use std::any::Any;
+use std::collections::VecDeque;
+use std::hash::Hash;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// A driver without the type of its values. `part` is always this index's part of the version that
+/// is being prepared.
+pub(crate) trait IndexDriver<T>: Send {
+    fn name(&self) -> &Arc<str>;
+    /// An empty part, for a version that does not have this index yet.
+    fn new_part(&self) -> Box<dyn IndexPart>;
+    /// A new object version is in `slot`: run the function, apply the difference of its values.
+    ///
+    /// # Errors
+    /// The function's error or panic message. The slot then has no values and is listed as poisoned.
+    fn set(
+        &mut self,
+        part: &mut dyn IndexPart,
+        slot: Slot,
+        object: &Cached<T>,
+        stamp: u64,
+    ) -> Result<(), String>;
+    /// The object in `slot` is gone.
+    fn clear(&mut self, part: &mut dyn IndexPart, slot: Slot, stamp: u64);
+    /// The object in `from` now is in `to`.
+    fn moved(&mut self, part: &mut dyn IndexPart, from: Slot, to: Slot, stamp: u64);
+    /// The version `stamp` is complete: what was done goes to the log, for other versions.
+    fn seal(&mut self, stamp: u64);
+    /// Bring the part of a version that is at `reached` up to the newest sealed version.
+    fn catch_up(&self, part: &mut dyn IndexPart, reached: u64);
+    /// Forget the log of versions up to and including `stamp`.
+    fn trim(&mut self, stamp: u64);
+}
+
+pub(crate) struct Driver<T, V> {
+    name: Arc<str>,
+    hasher: RandomState,
+    function: IndexFunction<T, V>,
+    dictionary: Dictionary<V>,
+    assigned: Assignments,
+    /// What the version that is being prepared did so far.
+    pending: Vec<IndexOp<V>>,
+    log: VecDeque<(u64, Vec<IndexOp<V>>)>,
+}
+
+impl<T, V: Hash + Eq + Send + Sync + 'static> Driver<T, V> {
+    pub(crate) fn new(name: Arc<str>, hasher: RandomState, function: IndexFunction<T, V>) -> Self {
+        Self {
+            name,
+            dictionary: Dictionary::new(hasher.clone()),
+            hasher,
+            function,
+            assigned: Assignments::default(),
+            pending: Vec::new(),
+            log: VecDeque::new(),
+        }
+    }
+
+    /// Run the user's function. Whatever it does, nothing but the dictionary has changed, and that
+    /// only by values which nobody uses yet.
+    fn evaluate(&mut self, object: &Cached<T>) -> (ValueIds, Result<(), String>) {
+        let mut ids = ValueIds::new();
+        let result = {
+            let mut emit = Emit::new(&mut self.dictionary, &mut ids);
+            let function = &self.function;
+            catch_unwind(AssertUnwindSafe(|| function(object, &mut emit)))
+                .unwrap_or_else(|panic| Err(panic_message(&*panic)))
+        };
+        if ids.len() > 1 {
+            ids.sort_unstable();
+            ids.dedup();
+        }
+        if result.is_err() {
+            for id in ids.drain(..) {
+                self.dictionary.forget_unused(id);
+            }
+        }
+        (ids, result)
+    }
+
+    fn assign(&mut self, part: &mut dyn IndexPart, slot: Slot, new: &Assigned, stamp: u64) {
+        let old = self.assigned.set(slot, new);
+        let (old_ids, was_poisoned) = parts(&old);
+        let (new_ids, is_poisoned) = parts(new);
+        let table = downcast::<V>(part);
+        // Uses rise before they fall, so that a value in both is never forgotten in between.
+        for &id in new_ids.iter().filter(|id| !old_ids.contains(id)) {
+            self.dictionary.use_once_more(id);
+            let (hash, value) = self.dictionary.value(id);
+            Self::run(
+                &mut self.pending,
+                table,
+                IndexOp::Add(hash, value, slot),
+                stamp,
+            );
+        }
+        for &id in old_ids.iter().filter(|id| !new_ids.contains(id)) {
+            let (hash, value) = self.dictionary.value(id);
+            Self::run(
+                &mut self.pending,
+                table,
+                IndexOp::Remove(hash, value, slot),
+                stamp,
+            );
+            self.dictionary.use_once_less(id);
+        }
+        match (was_poisoned, is_poisoned) {
+            (false, true) => Self::run(&mut self.pending, table, IndexOp::Poison(slot), stamp),
+            (true, false) => Self::run(&mut self.pending, table, IndexOp::Cure(slot), stamp),
+            _ => (),
+        }
+    }
+
+    fn run(pending: &mut Vec<IndexOp<V>>, table: &mut ValueTable<V>, op: IndexOp<V>, stamp: u64) {
+        table.apply(&op, stamp);
+        pending.push(op);
+    }
+}
+
+fn parts(assigned: &Assigned) -> (&[u32], bool) {
+    match assigned {
+        Assigned::Values(ids) => (ids, false),
+        Assigned::Poisoned => (&[], true),
+    }
+}
+
+fn downcast<V: 'static>(part: &mut dyn IndexPart) -> &mut ValueTable<V> {
+    (part as &mut dyn Any)
+        .downcast_mut()
+        .expect("an index keeps its type and its position")
+}
+
+/// What a caught panic said.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    match text {
+        Some(text) => format!("panicked: {text}"),
+        None => "panicked".to_owned(),
+    }
+}
+
+impl<T, V> IndexDriver<T> for Driver<T, V>
+where
+    T: Send + Sync + 'static,
+    V: Hash + Eq + Send + Sync + 'static,
+{
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn new_part(&self) -> Box<dyn IndexPart> {
+        Box::new(ValueTable::<V>::new(self.name.clone(), self.hasher.clone()))
+    }
+
+    fn set(
+        &mut self,
+        part: &mut dyn IndexPart,
+        slot: Slot,
+        object: &Cached<T>,
+        stamp: u64,
+    ) -> Result<(), String> {
+        let (ids, result) = self.evaluate(object);
+        if let ([one], Ok(())) = (ids.as_slice(), &result)
+            && self.assigned.is_just(slot, *one)
+        {
+            return Ok(());
+        }
+        let new = match &result {
+            Ok(()) => Assigned::Values(ids),
+            Err(_) => Assigned::Poisoned,
+        };
+        self.assign(part, slot, &new, stamp);
+        result
+    }
+
+    fn clear(&mut self, part: &mut dyn IndexPart, slot: Slot, stamp: u64) {
+        self.assign(part, slot, &Assigned::Values(ValueIds::new()), stamp);
+    }
+
+    fn moved(&mut self, part: &mut dyn IndexPart, from: Slot, to: Slot, stamp: u64) {
+        let moving = self.assigned.take(from);
+        self.assigned.set(to, &moving);
+        let table = downcast::<V>(part);
+        let (ids, poisoned) = parts(&moving);
+        for &id in ids {
+            let (hash, value) = self.dictionary.value(id);
+            Self::run(
+                &mut self.pending,
+                table,
+                IndexOp::Add(hash, value.clone(), to),
+                stamp,
+            );
+            Self::run(
+                &mut self.pending,
+                table,
+                IndexOp::Remove(hash, value, from),
+                stamp,
+            );
+        }
+        if poisoned {
+            Self::run(&mut self.pending, table, IndexOp::Poison(to), stamp);
+            Self::run(&mut self.pending, table, IndexOp::Cure(from), stamp);
+        }
+    }
+
+    fn seal(&mut self, stamp: u64) {
+        if !self.pending.is_empty() {
+            self.log
+                .push_back((stamp, std::mem::take(&mut self.pending)));
+        }
+    }
+
+    fn catch_up(&self, part: &mut dyn IndexPart, reached: u64) {
+        let first = self.log.partition_point(|(stamp, _)| *stamp <= reached);
+        if first == self.log.len() {
+            return;
+        }
+        let table = downcast::<V>(part);
+        for (stamp, ops) in self.log.range(first..) {
+            for op in ops {
+                table.apply(op, *stamp);
+            }
+        }
+    }
+
+    fn trim(&mut self, stamp: u64) {
+        let forgotten = self.log.partition_point(|(s, _)| *s <= stamp);
+        self.log.drain(..forgotten);
+    }
+}

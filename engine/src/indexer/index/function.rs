@@ -1,0 +1,44 @@
+//! Index functions: what users declare.
+use super::assignments::{ValueId, ValueIds};
+use super::dictionary::Dictionary;
+use crate::object::Cached;
+use hashbrown::Equivalent;
+use std::hash::Hash;
+
+/// Where an index function puts the values of an object.
+///
+/// Values may be many, none or repeated. A value given by reference costs no allocation when the
+/// index has seen it before.
+pub struct Emit<'a, V> {
+    dictionary: &'a mut Dictionary<V>,
+    ids: &'a mut ValueIds,
+}
+
+impl<'a, V: Hash + Eq> Emit<'a, V> {
+    pub(super) fn new(dictionary: &'a mut Dictionary<V>, ids: &'a mut ValueIds) -> Self {
+        Self { dictionary, ids }
+    }
+
+    /// The object has this value.
+    pub fn value(&mut self, value: V) {
+        let id = self.dictionary.intern_owned(value);
+        self.push(id);
+    }
+
+    /// The object has this value, which is copied only when the index does not know it yet.
+    pub fn borrowed<Q>(&mut self, value: &Q)
+    where
+        Q: Hash + Equivalent<V> + ToOwned<Owned = V> + ?Sized,
+    {
+        let id = self.dictionary.intern(value, || value.to_owned());
+        self.push(id);
+    }
+
+    fn push(&mut self, id: ValueId) {
+        self.ids.push(id);
+    }
+}
+
+/// An index function in the form in which the driver calls it.
+pub(crate) type IndexFunction<T, V> =
+    Box<dyn Fn(&Cached<T>, &mut Emit<'_, V>) -> Result<(), String> + Send>;

@@ -1,0 +1,260 @@
+//! Publishing by recycling: the writer prepares a retired version while readers use the current.
+//!
+//! # Protocol
+//! There is one writer. The current version is in the root cell; readers load it and may hold it
+//! for ever. To publish, the writer
+//! 1. takes a retired version that nobody holds any more, and brings it up to date by replaying
+//!    what it missed; when there is none, it makes a shallow copy of the current version;
+//! 2. changes it in place (whatever a held version still shares is copied on the way);
+//! 3. swaps it into the root. The version that was there becomes the newest retired one.
+//!
+//! # Why a reader never sees a change in progress
+//! A version is changed only between `Arc::get_mut` succeeding on it and the swap that publishes
+//! it. `get_mut` succeeds only when the writer's pointer is the only one. No reader can gain a new
+//! pointer to a version that is not in the root: it could only clone one that somebody holds, and
+//! nobody does. A guard that was loaded before the version left the root counts, since `swap`
+//! settles the guards' debts before it returns (see [`Root::swap`]).
+//!
+//! # Why replay is exact
+//! The log holds physical operations in order, stamped with the version that did them; a version
+//! knows the last stamp it has seen. All structures are deterministic, so a version that replays
+//! what it missed equals the current one to the slot. A version that is older than the log's
+//! beginning is never used: it is taken apart.
+//!
+//! # Who frees what
+//! Retired versions stay in the writer's hands, so the last drop by a reader frees nothing. Those
+//! that are of no more use are taken apart in slices, after a publish and from `maintain`.
+use super::index::IndexDriver;
+use super::table::Op;
+use super::view::View;
+use crate::object::Cached;
+use crate::sync::Root;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Free retired versions that are kept ready. One is taken at each publish; a second one helps
+/// when a reader's guard happens to be on the first.
+const SPARES: usize = 2;
+
+/// Chunks of stale versions that are freed after each publish: microseconds.
+const CHUNKS_PER_PUBLISH: usize = 2;
+
+/// Retired versions that may be used again at all. Whatever is retired before them is only kept
+/// until nobody holds it, so that a reader's last drop frees nothing.
+const CANDIDATES: usize = 8;
+
+/// Held versions that are looked at after each publish, to see whether they have been let go.
+const HELD_PER_PUBLISH: usize = 4;
+
+/// Operations that the log may hold before versions that would need its beginning are given up.
+const LOG_LIMIT_MIN: usize = 1_024;
+
+/// A change of the primary table.
+pub(super) type Operation<T> = Op<Cached<T>>;
+
+pub(super) type Drivers<T> = Vec<Option<Box<dyn IndexDriver<T>>>>;
+
+/// The writer's side of publication.
+pub(super) struct Publisher<T> {
+    current: Arc<View<T>>,
+    /// What may be used again, oldest first.
+    retired: VecDeque<Arc<View<T>>>,
+    /// What readers hold and will not be used again.
+    held: VecDeque<Arc<View<T>>>,
+    log: VecDeque<(u64, Vec<Op<Cached<T>>>)>,
+    log_operations: usize,
+    /// Versions that are being taken apart.
+    stale: Vec<View<T>>,
+}
+
+impl<T: Send + Sync + 'static> Publisher<T> {
+    pub(super) fn new(current: Arc<View<T>>) -> Self {
+        Self {
+            current,
+            retired: VecDeque::new(),
+            held: VecDeque::new(),
+            log: VecDeque::new(),
+            log_operations: 0,
+            stale: Vec::new(),
+        }
+    }
+
+    pub(super) fn current(&self) -> &View<T> {
+        &self.current
+    }
+
+    /// A version equal to the current one that nobody else can see, to be changed and published.
+    pub(super) fn prepare(&mut self, drivers: &Drivers<T>) -> Arc<View<T>> {
+        for at in (0..self.retired.len()).rev() {
+            if self.can_catch_up(self.retired[at].sequence)
+                && Arc::get_mut(&mut self.retired[at]).is_some()
+            {
+                let mut version = self.retired.remove(at).expect("the position is in range");
+                let view = Arc::get_mut(&mut version).expect("nobody held it a line ago");
+                self.catch_up(view, drivers);
+                return version;
+            }
+        }
+        Arc::new(View::clone(&self.current))
+    }
+
+    fn can_catch_up(&self, sequence: u64) -> bool {
+        // The log is contiguous: every published version has an entry, if perhaps an empty one.
+        self.log
+            .front()
+            .map_or(sequence == self.current.sequence, |(first, _)| {
+                *first <= sequence + 1
+            })
+    }
+
+    fn catch_up(&self, view: &mut View<T>, drivers: &Drivers<T>) {
+        let first = self
+            .log
+            .partition_point(|(stamp, _)| *stamp <= view.sequence);
+        for (stamp, ops) in self.log.range(first..) {
+            for op in ops {
+                view.table.replay(op, *stamp);
+            }
+        }
+        for (part, driver) in view.indexes.iter_mut().zip(drivers) {
+            if let (Some(part), Some(driver)) = (part, driver) {
+                driver.catch_up(&mut **part, view.sequence);
+            }
+        }
+        view.sequence = self.current.sequence;
+    }
+
+    /// Make a prepared version the current one. `ops` is what was done to it since `prepare`.
+    pub(super) fn publish(
+        &mut self,
+        root: &Root<View<T>>,
+        version: Arc<View<T>>,
+        ops: Vec<Op<Cached<T>>>,
+        drivers: &mut Drivers<T>,
+    ) {
+        debug_assert_eq!(version.sequence, self.current.sequence + 1);
+        for driver in drivers.iter_mut().flatten() {
+            driver.seal(version.sequence);
+        }
+        self.log_operations += ops.len();
+        self.log.push_back((version.sequence, ops));
+        self.current = version.clone();
+        let replaced = root.swap(version);
+        self.retired.push_back(replaced);
+        self.give_up_laggards(drivers);
+        self.look_at_held(HELD_PER_PUBLISH);
+        self.free(CHUNKS_PER_PUBLISH);
+    }
+
+    /// Never use the retired versions again: the set of indexes has changed.
+    pub(super) fn forget_retired(&mut self, drivers: &mut Drivers<T>) {
+        self.log.clear();
+        self.log_operations = 0;
+        for driver in drivers.iter_mut().flatten() {
+            driver.trim(u64::MAX);
+        }
+        self.let_go_of_laggards();
+    }
+
+    /// Bound the log and the pool, and let go of what is beyond them.
+    fn give_up_laggards(&mut self, drivers: &mut Drivers<T>) {
+        let limit = LOG_LIMIT_MIN.max(self.current.len() / 16);
+        // Enough versions that nobody holds are ready: what only older ones need can go.
+        let mut ready = 0;
+        let mut needed_from = self.current.sequence;
+        for version in self.retired.iter_mut().rev() {
+            if ready == SPARES {
+                break;
+            }
+            needed_from = version.sequence;
+            if Arc::get_mut(version).is_some() {
+                ready += 1;
+            }
+        }
+        let mut trimmed = None;
+        while let Some((stamp, ops)) = self.log.front()
+            && (*stamp <= needed_from || self.log_operations > limit)
+        {
+            // The newest entry stays, however large: it is what the next publish replays.
+            if *stamp == self.current.sequence {
+                break;
+            }
+            self.log_operations -= ops.len();
+            trimmed = Some(*stamp);
+            self.log.pop_front();
+        }
+        if let Some(stamp) = trimmed {
+            for driver in drivers.iter_mut().flatten() {
+                driver.trim(stamp);
+            }
+        }
+        self.let_go_of_laggards();
+    }
+
+    /// Retired versions that can't catch up any more are of no use but to their readers.
+    fn let_go_of_laggards(&mut self) {
+        while let Some(oldest) = self.retired.front()
+            && (self.retired.len() > CANDIDATES || !self.can_catch_up(oldest.sequence))
+        {
+            self.held.extend(self.retired.pop_front());
+        }
+    }
+
+    /// See whether the readers of up to `count` held versions have let go, and if so begin to take
+    /// them apart.
+    fn look_at_held(&mut self, count: usize) {
+        for _ in 0..count.min(self.held.len()) {
+            let Some(version) = self.held.pop_front() else {
+                return;
+            };
+            match Arc::try_unwrap(version) {
+                Ok(view) => self.stale.push(view),
+                Err(held) => self.held.push_back(held),
+            }
+        }
+    }
+
+    /// Free up to `chunks` chunks of stale versions; true when there are none left.
+    pub(super) fn free(&mut self, chunks: usize) -> bool {
+        let Some(view) = self.stale.last_mut() else {
+            return true;
+        };
+        let mut empty = view.table.dismantle(chunks);
+        for part in view.indexes.iter_mut().flatten() {
+            empty &= part.dismantle(chunks);
+        }
+        if empty {
+            self.stale.pop();
+        }
+        self.stale.is_empty()
+    }
+
+    /// Bring the spare versions up to date, so that they keep no object alive that the current
+    /// version has let go, and free a slice of what is stale. True when nothing is left to do.
+    pub(super) fn maintain(&mut self, drivers: &mut Drivers<T>, chunks: usize) -> bool {
+        let mut retired = std::mem::take(&mut self.retired);
+        for version in &mut retired {
+            if self.can_catch_up(version.sequence)
+                && let Some(view) = Arc::get_mut(version)
+            {
+                self.catch_up(view, drivers);
+            }
+        }
+        self.retired = retired;
+        let all_current = self
+            .retired
+            .iter()
+            .all(|version| version.sequence == self.current.sequence);
+        if all_current {
+            // Nobody lags behind, so nothing needs the log; an empty entry keeps it contiguous.
+            self.log.clear();
+            self.log_operations = 0;
+            for driver in drivers.iter_mut().flatten() {
+                driver.trim(u64::MAX);
+            }
+        }
+        self.let_go_of_laggards();
+        self.look_at_held(usize::MAX);
+        self.free(chunks)
+    }
+}

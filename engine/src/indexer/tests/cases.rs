@@ -1,0 +1,227 @@
+//! Fault reports, by id.
+use super::{changes, deletion, object, relist, zone_indexer};
+use crate::delta::Delta;
+use crate::indexer::{IndexDeclaration, UnknownIndex};
+use crate::object::Cached;
+
+#[test]
+fn c052_an_index_function_that_fails_leaves_no_dangling_entries() {
+    let (indexer, mut writer) = zone_indexer();
+    let (a, b) = (object("a", "u1", 1, &[9]), object("b", "u2", 2, &[1]));
+    let applied = writer.apply(changes(2, vec![Delta::Added(a.clone()), Delta::Added(b)]));
+    assert_eq!(applied.index_failures.len(), 1);
+    assert_eq!(
+        (
+            &*applied.index_failures[0].index,
+            applied.index_failures[0].key.as_str()
+        ),
+        ("zone", "ns/a")
+    );
+    let zone = indexer.index::<u8>("zone").unwrap();
+    let view = indexer.snapshot();
+    assert!(view.contains("ns/a") && view.by_index(&zone, &9).unwrap().len() == 0);
+    assert_eq!(view.poisoned("zone").unwrap().count(), 1);
+    writer.apply(changes(3, vec![deletion(&a, 3)]));
+    let view = indexer.snapshot();
+    assert_eq!(view.poisoned("zone").unwrap().count(), 0);
+    assert_eq!(
+        view.by_index(&zone, &1)
+            .unwrap()
+            .map(Cached::name)
+            .collect::<Vec<_>>(),
+        ["b"]
+    );
+}
+
+#[test]
+fn c053_a_panicking_index_function_does_not_take_the_store_down() {
+    let (indexer, mut writer) = zone_indexer();
+    let items = vec![
+        object("a", "u1", 1, &[1]),
+        object("b", "u2", 2, &[8]),
+        object("c", "u3", 3, &[1]),
+    ];
+    let applied = writer.apply(relist(10, items));
+    assert_eq!(applied.changes.len(), 3);
+    assert!(applied.index_failures[0].reason.contains("zone 8 panics"));
+    let zone = indexer.index::<u8>("zone").unwrap();
+    assert_eq!(indexer.load().by_index(&zone, &1).unwrap().len(), 2);
+    let applied = writer.apply(changes(
+        12,
+        vec![Delta::Updated(object("b", "u2", 12, &[1]))],
+    ));
+    assert!(applied.index_failures.is_empty());
+    assert_eq!(indexer.load().by_index(&zone, &1).unwrap().len(), 3);
+    assert_eq!(indexer.load().poisoned("zone").unwrap().len(), 0);
+}
+
+#[test]
+fn c054_index_values_without_objects_disappear() {
+    let (indexer, mut writer) = zone_indexer();
+    for n in 0..10_000_u64 {
+        let name = format!("x{n}");
+        let short = object(&name, "u", n, &[(n % 7) as u8]);
+        writer.apply(changes(n, vec![Delta::Added(short.clone())]));
+        writer.apply(changes(n, vec![deletion(&short, n)]));
+    }
+    writer.apply(changes(
+        10_001,
+        vec![Delta::Added(object("live", "u", 10_001, &[5]))],
+    ));
+    let zone = indexer.index::<u8>("zone").unwrap();
+    let view = indexer.snapshot();
+    assert_eq!(
+        view.index_values(&zone)
+            .unwrap()
+            .map(|(zone, _)| *zone)
+            .collect::<Vec<_>>(),
+        [5]
+    );
+    assert_eq!(
+        view.by_index(&zone, &1).unwrap().len(),
+        0,
+        "empty, not an error"
+    );
+}
+
+#[test]
+fn c055_an_index_added_after_objects_are_present_covers_them() {
+    let (indexer, mut writer) = zone_indexer();
+    writer.apply(relist(
+        2,
+        vec![object("a", "u1", 1, &[1]), object("b", "u2", 2, &[2])],
+    ));
+    let before = indexer.snapshot();
+    let failures = writer
+        .add_index(IndexDeclaration::new("count", |o: &Cached<Vec<u8>>| {
+            Some(o.len())
+        }))
+        .unwrap();
+    assert!(failures.is_empty());
+    let count = indexer.index::<usize>("count").unwrap();
+    assert_eq!(indexer.load().by_index(&count, &1).unwrap().len(), 2);
+    assert!(matches!(
+        before.by_index(&count, &1),
+        Err(UnknownIndex::NotHere { .. })
+    ));
+    for version in 3..20 {
+        writer.apply(changes(
+            version,
+            vec![Delta::Added(object(
+                &format!("c{version}"),
+                "u",
+                version,
+                &[1],
+            ))],
+        ));
+        assert_eq!(
+            indexer.load().by_index(&count, &1).unwrap().len() as u64,
+            version
+        );
+    }
+    let again = IndexDeclaration::new("count", |_: &Cached<Vec<u8>>| Some(1_u8));
+    assert_eq!(writer.add_index(again).unwrap_err().name, "count");
+    assert_eq!(
+        indexer.load().by_index(&count, &1).unwrap().len(),
+        19,
+        "nothing was changed"
+    );
+    writer.remove_index("count").unwrap();
+    assert!(indexer.load().by_index(&count, &1).is_err());
+    assert!(writer.remove_index("count").is_err());
+}
+
+#[test]
+fn c056_an_index_function_that_returns_nothing() {
+    let (indexer, mut writer) = zone_indexer();
+    let zone = indexer.index::<u8>("zone").unwrap();
+    let mut step = |version, zones: &[u8]| {
+        writer.apply(changes(
+            version,
+            vec![Delta::Updated(object("a", "u1", version, zones))],
+        ));
+        let view = indexer.snapshot();
+        let values: Vec<u8> = view
+            .index_values(&zone)
+            .unwrap()
+            .map(|(zone, _)| *zone)
+            .collect();
+        let of_a = view
+            .by_any(&zone, view.get("ns/a").unwrap().iter())
+            .unwrap()
+            .len();
+        (view.len(), values, of_a)
+    };
+    assert_eq!(step(1, &[]), (1, vec![], 0));
+    assert_eq!(step(2, &[3]), (1, vec![3], 1));
+    assert_eq!(step(3, &[]), (1, vec![], 0));
+}
+
+#[test]
+fn c057_objects_handed_to_readers_are_frozen() {
+    let (indexer, mut writer) = zone_indexer();
+    let (a, b) = (object("a", "u1", 5, &[1]), object("b", "u2", 5, &[1]));
+    writer.apply(changes(5, vec![Delta::Added(a), Delta::Added(b.clone())]));
+    let held = indexer.snapshot();
+    let object_held = held.get("ns/a").unwrap().clone();
+    writer.apply(changes(
+        6,
+        vec![Delta::Updated(object("a", "u1", 6, &[2])), deletion(&b, 6)],
+    ));
+    writer.apply(relist(7, vec![]));
+    assert_eq!(
+        held.get("ns/a").unwrap().resource_version().to_string(),
+        "5"
+    );
+    assert!(held.contains("ns/b") && *object_held == [1]);
+    assert!(indexer.is_empty());
+}
+
+#[test]
+fn c059_a_query_on_an_index_that_does_not_exist_is_an_error() {
+    let (indexer, mut writer) = zone_indexer();
+    writer.apply(changes(1, vec![Delta::Added(object("a", "u1", 1, &[1]))]));
+    let view = indexer.snapshot();
+    let error = view.by_index_name("nope", "x").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        r#"there is no index "nope"; there are zone, first"#
+    );
+    assert!(view.index_values_by_name("nope").is_err());
+    assert!(matches!(
+        view.by_index_name("zone", "1"),
+        Err(UnknownIndex::OtherType { .. })
+    ));
+    let (other, _writer) = zone_indexer();
+    let foreign = other.index::<u8>("zone").unwrap();
+    assert!(matches!(
+        view.by_index(&foreign, &1),
+        Err(UnknownIndex::NotHere { .. })
+    ));
+}
+
+#[test]
+fn a_late_delete_of_an_old_uid_never_removes_the_living() {
+    let (indexer, mut writer) = zone_indexer();
+    let (old, new) = (object("a", "u1", 5, &[1]), object("a", "u2", 9, &[1]));
+    writer.apply(changes(9, vec![Delta::Added(new)]));
+    let applied = writer.apply(changes(10, vec![deletion(&old, 8)]));
+    assert_eq!((applied.changes.len(), applied.dropped.stale), (0, 1));
+    assert!(indexer.load().contains("ns/a"));
+}
+
+#[test]
+fn an_unchanged_relist_changes_nothing_and_says_nothing() {
+    let (indexer, mut writer) = zone_indexer();
+    let items = || vec![object("a", "u1", 5, &[1]), object("b", "u2", 6, &[2])];
+    writer.apply(relist(6, items()));
+    let before = indexer.snapshot();
+    let applied = writer.apply(relist(20, items()));
+    assert_eq!((applied.changes.len(), applied.dropped.unchanged), (0, 2));
+    let after = indexer.snapshot();
+    assert_eq!(after.resource_version().to_string(), "20");
+    assert!(
+        before.iter().zip(after.iter()).all(|(a, b)| a.ptr_eq(b)),
+        "the old objects are kept"
+    );
+}
