@@ -12,6 +12,7 @@
 mod applied;
 mod apply;
 mod builder;
+mod diff;
 mod freshness;
 pub(crate) mod identity;
 mod index;
@@ -28,6 +29,7 @@ mod writer;
 
 pub use applied::{Applied, Change, DropCounts, Effective, IndexFailure, Quarantined};
 pub use builder::{IndexDeclaration, IndexerBuilder};
+pub use diff::{Diff, ForeignSnapshot};
 pub use freshness::WaitError;
 pub use index::{Emit, Index, IndexConflict, UnknownIndex};
 pub use objects::{IndexValues, Objects, Values};

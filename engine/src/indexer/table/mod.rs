@@ -24,7 +24,7 @@ mod iter;
 mod segment;
 
 use ahash::RandomState;
-pub(crate) use chunk::{BUCKETS, LANES};
+pub(crate) use chunk::{BUCKETS, Chunk, LANES};
 pub(crate) use iter::Lanes;
 use segment::Segment;
 pub(crate) use segment::{CHUNKS_PER_SEGMENT, SegmentRef};
@@ -150,7 +150,7 @@ impl<L: Lane> Table<L> {
     }
 
     #[inline]
-    fn chunk(&self, number: u32) -> &chunk::Chunk<L> {
+    fn chunk(&self, number: u32) -> &Chunk<L> {
         self.spine[number as usize / CHUNKS_PER_SEGMENT]
             .segment()
             .chunk(number as usize % CHUNKS_PER_SEGMENT)

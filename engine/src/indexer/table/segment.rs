@@ -110,9 +110,9 @@ impl<L> Segment<L> {
             .map_while(|(within, chunk)| Some((within, chunk.as_deref()?)))
     }
 
-    /// The version that last changed a chunk.
-    pub(crate) fn chunk_stamp(&self, within: usize) -> u64 {
-        self.stamps[within]
+    /// A chunk, if there is one here, and the version that last changed it.
+    pub(crate) fn try_chunk(&self, within: usize) -> Option<(u64, &Chunk<L>)> {
+        Some((self.stamps[within], self.chunks[within].as_deref()?))
     }
 
     pub(super) fn count(&self, within: usize) -> u8 {

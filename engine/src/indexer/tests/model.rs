@@ -12,19 +12,19 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 enum Input {
     Upsert {
-        key: u8,
+        key: u16,
         uid: u8,
         version: u8,
         zones: Zones,
         source: u32,
     },
     Delete {
-        key: u8,
+        key: u16,
         uid: u8,
         version: u8,
     },
     Relist {
-        items: Vec<(u8, u8, u8, Zones)>,
+        items: Vec<(u16, u8, u8, Zones)>,
         source: u32,
         reset: bool,
     },
@@ -38,22 +38,36 @@ fn zones() -> impl Strategy<Value = Zones> {
     ]
 }
 
+/// Mostly a few keys, so that they collide; at times many, so that chunks are split.
+fn key() -> impl Strategy<Value = u16> {
+    prop_oneof![4 => 0..24u16, 1 => 0..600u16]
+}
+
+fn list_items() -> impl Strategy<Value = Vec<(u16, u8, u8, Zones)>> {
+    let item = || (key(), 0..3u8, 0..40u8, zones());
+    let wide = (0..600u16, 0..3u8, 0..40u8, zones());
+    prop_oneof![
+        4 => prop::collection::vec(item(), 0..20),
+        1 => prop::collection::vec(wide, 150..400),
+    ]
+}
+
 fn input() -> impl Strategy<Value = Input> {
     prop_oneof![
-        6 => (0..24u8, 0..3u8, 0..40u8, zones(), 0..2u32).prop_map(|(key, uid, version, zones, source)| {
+        6 => (key(), 0..3u8, 0..40u8, zones(), 0..2u32).prop_map(|(key, uid, version, zones, source)| {
             Input::Upsert { key, uid, version, zones, source }
         }),
-        3 => (0..24u8, 0..3u8, 0..40u8).prop_map(|(key, uid, version)| Input::Delete { key, uid, version }),
-        1 => (prop::collection::vec((0..24u8, 0..3u8, 0..40u8, zones()), 0..20), 0..2u32, prop::bool::weighted(0.2))
+        3 => (key(), 0..3u8, 0..40u8).prop_map(|(key, uid, version)| Input::Delete { key, uid, version }),
+        1 => (list_items(), 0..2u32, prop::bool::weighted(0.2))
             .prop_map(|(items, source, reset)| Input::Relist { items, source, reset }),
     ]
 }
 
-fn name(key: u8) -> String {
+fn name(key: u16) -> String {
     format!("o{key}")
 }
 
-fn make(key: u8, uid: u8, version: u8, zones: &[u8]) -> Cached<Zones> {
+fn make(key: u16, uid: u8, version: u8, zones: &[u8]) -> Cached<Zones> {
     object(&name(key), &format!("u{uid}"), u64::from(version), zones)
 }
 
@@ -245,8 +259,57 @@ fn fold_effective(seen: &mut BTreeMap<ObjectKey, Cached<Zones>>, applied: &Appli
     }
 }
 
+/// apply(older, diff) == newer, and the way back.
+fn check_diff(newer: &Snapshot<Zones>, older: &Snapshot<Zones>, now: &Oracle, then: &Oracle) {
+    for (new, old, to, from) in [(newer, older, now, then), (older, newer, then, now)] {
+        let diff = new.diff(old).unwrap();
+        let mut folded: BTreeMap<_, _> = old.iter().map(|o| (o.key().clone(), o.clone())).collect();
+        for gone in &diff.deleted {
+            assert!(folded.remove(gone.key()).unwrap().ptr_eq(gone));
+        }
+        for (before, after) in &diff.modified {
+            assert_eq!(before.uid(), after.uid());
+            assert!(
+                folded
+                    .insert(after.key().clone(), after.clone())
+                    .unwrap()
+                    .ptr_eq(before)
+            );
+        }
+        for added in &diff.added {
+            assert!(folded.insert(added.key().clone(), added.clone()).is_none());
+        }
+        assert_eq!(folded.len(), to.held.len());
+        assert!(
+            folded
+                .iter()
+                .all(|(key, object)| new.get(key).unwrap().ptr_eq(object))
+        );
+        let unchanged = to.held.iter().filter(|(key, held)| {
+            from.held
+                .get(*key)
+                .is_some_and(|other| other.object.ptr_eq(&held.object))
+        });
+        let touched: std::collections::BTreeSet<_> = diff
+            .added
+            .iter()
+            .chain(&diff.deleted)
+            .map(Cached::key)
+            .chain(diff.modified.iter().map(|(_, new)| new.key()))
+            .collect();
+        assert_eq!(
+            touched.len(),
+            {
+                let keys: std::collections::BTreeSet<_> =
+                    to.held.keys().chain(from.held.keys()).collect();
+                keys.len() - unchanged.count()
+            },
+            "nothing that did not change is in the diff"
+        );
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
     #[test]
     fn random_batches_equal_the_oracle_and_held_snapshots_never_change(
         batches in prop::collection::vec((prop::collection::vec(input(), 0..12), any::<bool>(), any::<bool>()), 1..24),
@@ -269,6 +332,9 @@ proptest! {
             }
             if *maintain {
                 writer.maintain();
+            }
+            if *maintain && let Some((older, then)) = held.first() {
+                check_diff(&indexer.snapshot(), older, &oracle, then);
             }
             if held.len() > 5 {
                 held.remove(version % 5);
