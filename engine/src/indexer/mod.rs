@@ -39,5 +39,7 @@ pub use writer::IndexWriter;
 
 pub(crate) use index::panic_message;
 
+#[cfg(all(test, informant_loom))]
+mod loom;
 #[cfg(all(test, not(informant_loom)))]
 mod tests;

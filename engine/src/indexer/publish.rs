@@ -47,7 +47,8 @@ const CANDIDATES: usize = 8;
 const HELD_PER_PUBLISH: usize = 4;
 
 /// Operations that the log may hold before versions that would need its beginning are given up.
-const LOG_LIMIT_MIN: usize = 1_024;
+/// Models are small, and must reach this limit too.
+const LOG_LIMIT_MIN: usize = if cfg!(informant_loom) { 4 } else { 1_024 };
 
 /// A change of the primary table.
 pub(super) type Operation<T> = Op<Cached<T>>;
@@ -100,27 +101,36 @@ impl<T: Send + Sync + 'static> Publisher<T> {
 
     fn can_catch_up(&self, sequence: u64) -> bool {
         // The log is contiguous: every published version has an entry, if perhaps an empty one.
-        self.log
-            .front()
-            .map_or(sequence == self.current.sequence, |(first, _)| {
-                *first <= sequence + 1
-            })
+        let Some((first, _)) = self.log.front() else {
+            return sequence == self.current.sequence;
+        };
+        #[cfg(informant_mutant = "replay_gap")]
+        let sequence = sequence + 1;
+        *first <= sequence + 1
     }
 
     fn catch_up(&self, view: &mut View<T>, drivers: &Drivers<T>) {
         let first = self
             .log
             .partition_point(|(stamp, _)| *stamp <= view.sequence);
+        #[cfg(informant_mutant = "skip_replay")]
+        let first = (first + 1).min(self.log.len());
         for (stamp, ops) in self.log.range(first..) {
             for op in ops {
                 view.table.replay(op, *stamp);
             }
         }
         for (part, driver) in view.indexes.iter_mut().zip(drivers) {
+            #[cfg(informant_mutant = "index_not_replayed")]
+            continue;
             if let (Some(part), Some(driver)) = (part, driver) {
                 driver.catch_up(&mut **part, view.sequence);
             }
         }
+        // What is small is not logged but copied.
+        view.versions.clone_from(&self.current.versions);
+        view.epoch = self.current.epoch;
+        view.quarantine = self.current.quarantine.clone();
         view.sequence = self.current.sequence;
     }
 
@@ -196,7 +206,9 @@ impl<T: Send + Sync + 'static> Publisher<T> {
         while let Some(oldest) = self.retired.front()
             && (self.retired.len() > CANDIDATES || !self.can_catch_up(oldest.sequence))
         {
-            self.held.extend(self.retired.pop_front());
+            let oldest = self.retired.pop_front();
+            #[cfg(not(informant_mutant = "reader_frees"))]
+            self.held.extend(oldest);
         }
     }
 

@@ -82,6 +82,13 @@ impl<T: Send + Sync + 'static> IndexWriter<T> {
 
     fn publish(&mut self, version: Arc<View<T>>, ops: Vec<super::publish::Operation<T>>) {
         let shared = &self.shared;
+        #[cfg(informant_mutant = "wake_before_swap")]
+        return (
+            shared.freshness.published(&version.versions),
+            self.publisher
+                .publish(&shared.root, version, ops, &mut self.drivers),
+        )
+            .1;
         self.publisher
             .publish(&shared.root, version, ops, &mut self.drivers);
         shared
