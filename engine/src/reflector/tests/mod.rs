@@ -1,6 +1,8 @@
 //! The reflector alone, against a scripted transport and a recording sink, in virtual time.
 mod consistency;
 mod lists;
+mod memory;
+mod properties;
 mod rig;
 mod status;
 mod stopping;

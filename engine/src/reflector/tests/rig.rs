@@ -24,11 +24,15 @@ use std::time::Duration;
 
 pub(super) type Outcome<T> = Result<T, SourceError>;
 
+/// Calls to the transport and inputs of the queue, in their common order.
+type History = Arc<Mutex<Vec<String>>>;
+
 /// What the transport answers, in order; what is left unsaid never ends.
 pub(super) struct Script {
     clock: SharedClock,
     state: Mutex<ScriptState>,
     open: Arc<()>,
+    history: History,
     selectors: Selectors,
     pub(super) versioning: Versioning,
     pub(super) streaming: bool,
@@ -185,6 +189,7 @@ impl Script {
             clock,
             state: Mutex::new(ScriptState::default()),
             open: Arc::new(()),
+            history: History::default(),
             selectors: Selectors::default(),
             versioning: Versioning::Decimal,
             streaming: false,
@@ -250,6 +255,7 @@ impl Script {
 
     fn record(&self, call: String) {
         let now = self.clock.now();
+        self.history.lock().push(call.clone());
         self.state.lock().calls.push((now, call));
     }
 }
@@ -366,8 +372,11 @@ impl futures_core::Stream for Frames {
 }
 
 /// Records what it is given; may be full or closed.
-#[derive(Clone, Default)]
-pub(super) struct Recorder(Arc<Mutex<Recorded>>);
+#[derive(Clone)]
+pub(super) struct Recorder {
+    state: Arc<Mutex<Recorded>>,
+    history: History,
+}
 
 #[derive(Default)]
 struct Recorded {
@@ -378,24 +387,25 @@ struct Recorded {
 
 impl Recorder {
     pub(super) fn fill(&self) {
-        self.0.lock().full = true;
+        self.state.lock().full = true;
     }
 
     pub(super) fn close(&self) {
-        self.0.lock().closed = true;
+        self.state.lock().closed = true;
     }
 
     fn push(&self, input: String) -> Result<(), QueueClosed> {
-        let mut recorded = self.0.lock();
+        let mut recorded = self.state.lock();
         if recorded.closed {
             return Err(QueueClosed);
         }
-        recorded.inputs.push(input);
+        recorded.inputs.push(input.clone());
+        self.history.lock().push(input);
         Ok(())
     }
 
     async fn push_when_free(&self, verb: char, meta: &Meta) -> Result<(), QueueClosed> {
-        if self.0.lock().full {
+        if self.state.lock().full {
             std::future::pending::<()>().await;
         }
         self.push(format!("{verb}{}", show(meta)))
@@ -502,7 +512,10 @@ impl Rig {
         let mut source = script(Script::new(shared));
         source.selectors = config.selectors.clone();
         let source = Arc::new(source);
-        let sink = Recorder::default();
+        let sink = Recorder {
+            state: Arc::default(),
+            history: source.history.clone(),
+        };
         let stop = StopToken::new();
         let cycle = Cycle::new(source.clone(), sink.clone(), config);
         let handle = cycle.handle();
@@ -582,9 +595,14 @@ impl Rig {
             .count()
     }
 
+    /// Calls and inputs, in their common order.
+    pub(super) fn history(&self) -> Vec<String> {
+        self.source.history.lock().clone()
+    }
+
     /// What the queue was given.
     pub(super) fn inputs(&self) -> Vec<String> {
-        self.sink.0.lock().inputs.clone()
+        self.sink.state.lock().inputs.clone()
     }
 
     pub(super) fn errors(&self) -> Vec<ReflectorError> {
