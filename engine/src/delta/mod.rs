@@ -1,8 +1,20 @@
 //! The delta queue: what the reflector learns, waiting to be applied.
 //!
-//! The types here are the contract between producer (reflector), queue and consumer (indexer).
+//! One [`Producer`] for each source pushes; one consumer drains everything that is pending as one
+//! [`Batch`], which ends at one version of each source. Deltas are coalesced by key inside a batch;
+//! nothing in between two batches is ever shown, so coalescing and an exact version live together.
 mod batch;
+mod compaction;
+mod pending;
+mod producer;
+mod queue;
 mod types;
 
 pub use batch::{Batch, KeyDeltas, Replace, ResyncTargets, Step};
+pub use compaction::Compaction;
+pub use producer::{ListSnapshot, Producer, PushError};
+pub use queue::{Closed, DeltaQueue, QueueConfig, QueueMetrics, Transform};
 pub use types::{Deleted, Delta, HandlerId, SourceId};
+
+#[cfg(all(test, not(informant_loom)))]
+mod tests;

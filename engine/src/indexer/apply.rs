@@ -209,7 +209,13 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
                 return false;
             }
             Delete::Remove => {
-                let last = deleted.last.unwrap_or(known);
+                let last = match deleted.last {
+                    // A last known state that is older than what is stored is not the last known.
+                    Some(last) if !self.knows_more(&known, &last, deleted.final_state_unknown) => {
+                        last
+                    }
+                    _ => known,
+                };
                 self.end(
                     Deleted {
                         last: Some(last),
@@ -221,6 +227,13 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
             Delete::RemoveUnseen => self.end(Deleted::unknown(known), ended),
         }
         true
+    }
+
+    fn knows_more(&self, known: &Cached<T>, last: &Cached<T>, unknown: bool) -> bool {
+        unknown
+            && last
+                .resource_version()
+                .is_older_than(known.resource_version(), self.versioning)
     }
 
     /// A life ended. The first end in a batch is that of the stored life.
@@ -389,10 +402,11 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
         if self.view.quarantine.has_source(source) {
             Arc::make_mut(&mut self.view.quarantine).release_source(source);
         }
-        let mut superseded: HashMap<ObjectKey, Deleted<T>> = superseded_deletes
-            .into_iter()
-            .map(|deleted| (deleted.key.clone(), deleted))
-            .collect();
+        let mut superseded = Ends::<T>::new();
+        for deleted in superseded_deletes {
+            let ends = superseded.entry(deleted.key.clone()).or_default();
+            ends.push(deleted);
+        }
         self.seen = Some(Marks::new(self.view.table.slot_limit()));
         for new in items {
             self.replace_item(source, new, !reset, initial, &mut superseded);
@@ -414,7 +428,7 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
         new: Cached<T>,
         guard: bool,
         initial: bool,
-        superseded: &mut HashMap<ObjectKey, Deleted<T>>,
+        superseded: &mut Ends<T>,
     ) {
         let hash = self.view.hash_of(new.key_ref());
         let found = self.view.find(hash, new.key_ref());
@@ -457,7 +471,7 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
     }
 
     /// The list is authority: what its source owns and it does not name is gone.
-    fn remove_unseen(&mut self, source: SourceId, superseded: &mut HashMap<ObjectKey, Deleted<T>>) {
+    fn remove_unseen(&mut self, source: SourceId, superseded: &mut Ends<T>) {
         let Some(seen) = self.seen.take() else { return };
         let mut gone = Vec::new();
         for (slot, object) in self.view.table.slots() {
@@ -556,17 +570,17 @@ fn identity<T>(object: &Cached<T>) -> (&Uid, &ResourceVersion) {
     (object.uid(), object.resource_version())
 }
 
+/// Ends of lives that were queued before a relist, by key.
+type Ends<T> = HashMap<ObjectKey, Vec<Deleted<T>>>;
+
 /// The queued end of this very life of a key, if there was one.
-fn take_end_of<T>(
-    known: &Cached<T>,
-    superseded: &mut HashMap<ObjectKey, Deleted<T>>,
-) -> Option<Deleted<T>> {
+fn take_end_of<T>(known: &Cached<T>, superseded: &mut Ends<T>) -> Option<Deleted<T>> {
     if superseded.is_empty() {
         return None;
     }
-    let deleted = superseded.get(known.key())?;
-    if !known.uid().may_equal(&deleted.uid) {
-        return None;
-    }
-    superseded.remove(known.key())
+    let ends = superseded.get_mut(known.key())?;
+    let at = ends
+        .iter()
+        .position(|deleted| known.uid().may_equal(&deleted.uid))?;
+    Some(ends.swap_remove(at))
 }
