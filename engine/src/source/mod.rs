@@ -4,6 +4,7 @@
 //! (`source::memory`) implements it in memory; other crates implement it over a real client.
 mod error;
 mod event;
+pub mod memory;
 mod options;
 
 pub use error::{ApiStatus, Recovery, SourceError, StatusCause};
