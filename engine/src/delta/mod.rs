@@ -12,7 +12,7 @@ mod types;
 
 pub use batch::{Batch, KeyDeltas, Replace, ResyncTargets, Step};
 pub use compaction::Compaction;
-pub use producer::{ListSnapshot, Producer, PushError};
+pub use producer::{ListSnapshot, PreparedList, Producer, PushError};
 pub use queue::{Closed, DeltaQueue, QueueConfig, QueueMetrics, Transform};
 pub use types::{Deleted, Delta, HandlerId, SourceId};
 

@@ -20,6 +20,20 @@ pub struct ListSnapshot<T> {
     pub reset: bool,
 }
 
+/// A [`ListSnapshot`] whose objects went through the transform one by one, as they arrived: what is
+/// held of a list that is not complete yet is a handle an object.
+#[derive(Debug)]
+pub struct PreparedList<T> {
+    /// The version of the list.
+    pub resource_version: ResourceVersion,
+    /// What the list holds, each from [`Producer::prepare`].
+    pub items: Vec<Cached<T>>,
+    /// What could not be used.
+    pub bad: Vec<BadObject>,
+    /// The source was reset: versions may be lower than before.
+    pub reset: bool,
+}
+
 /// Why an input was not queued.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -202,13 +216,27 @@ impl<T> Producer<T> {
             (Vec::with_capacity(list.items.len()), vec![], vec![]);
         for item in list.items {
             match item.and_then(|item| {
-                self.transformed(item)
+                self.prepare(item)
                     .inspect_err(|object| refused.push(object.clone()))
             }) {
                 Ok(object) => items.push(object),
                 Err(object) => bad.push(object),
             }
         }
+        self.replace_prepared(PreparedList {
+            resource_version: list.resource_version,
+            items,
+            bad,
+            reset: list.reset,
+        })?;
+        Ok(refused)
+    }
+
+    /// [`Producer::replace`] with objects that are prepared already.
+    ///
+    /// # Errors
+    /// [`PushError::Closed`] and [`PushError::AbandonedEpoch`].
+    pub fn replace_prepared(&self, list: PreparedList<T>) -> Result<(), PushError> {
         self.control(|state, source| {
             let first = state.source(source);
             let initial = first.first_list == FirstList::Awaited;
@@ -224,8 +252,8 @@ impl<T> Producer<T> {
                 Replace {
                     source,
                     resource_version: list.resource_version,
-                    items,
-                    bad,
+                    items: list.items,
+                    bad: list.bad,
                     initial,
                     reset: list.reset,
                     superseded_deletes: Vec::new(),
@@ -233,12 +261,11 @@ impl<T> Producer<T> {
                 compaction,
             )
         })
-        .map(drop)?;
-        Ok(refused)
+        .map(drop)
     }
 
     fn delta(&self, verb: Verb, object: Incoming<T>) -> Result<Delta<T>, PushError> {
-        match self.transformed(object) {
+        match self.prepare(object) {
             Ok(object) => Ok(match verb {
                 Verb::Added => Delta::Added(object),
                 Verb::Updated => Delta::Updated(object),
@@ -251,8 +278,12 @@ impl<T> Producer<T> {
         }
     }
 
-    /// The object as everyone will see it. User code runs here, outside any lock.
-    fn transformed(&self, mut incoming: Incoming<T>) -> Result<Cached<T>, BadObject> {
+    /// The object as everyone will see it: the transform runs here, outside any lock. Nothing is
+    /// queued.
+    ///
+    /// # Errors
+    /// The object, when the transform refused it or panicked.
+    pub fn prepare(&self, mut incoming: Incoming<T>) -> Result<Cached<T>, BadObject> {
         if let Some(transform) = &self.shared.transform {
             let object = &mut incoming.object;
             catch_unwind(AssertUnwindSafe(|| transform(object)))

@@ -3,10 +3,11 @@ use super::backoff::Backoff;
 use super::open_watch::OpenWatch;
 use super::resume::ResumePoint;
 use super::retry_window::RetryWindow;
-use super::sink::{DeltaSink, QueueClosed};
+use super::sink::DeltaSink;
 use super::status::{ReflectorHandle, ReflectorState, StatusBoard};
 use super::{Call, Fault, NextStep, ReflectorConfig, ReflectorError};
 use crate::clock::Timestamp;
+use crate::delta::PushError;
 use crate::indexer::panic_message;
 use crate::object::ResourceVersion;
 use crate::source::{BadObject, ListWatch, SourceError};
@@ -45,6 +46,23 @@ pub enum RunEnd {
     Stopped,
     /// The delta queue was closed, so nothing can be delivered any more.
     QueueClosed,
+    /// Another producer of the same source has declared a reset: what this one says is void.
+    AbandonedEpoch,
+}
+
+impl RunEnd {
+    /// Whether the queue accepted an input: it may have put the object into the quarantine, which
+    /// is then to be reported.
+    pub(super) fn unless_accepted(
+        pushed: Result<(), PushError>,
+    ) -> Result<Option<BadObject>, Self> {
+        match pushed {
+            Ok(()) => Ok(None),
+            Err(PushError::Transform(object)) => Ok(Some(object)),
+            Err(PushError::AbandonedEpoch) => Err(Self::AbandonedEpoch),
+            Err(_) => Err(Self::QueueClosed),
+        }
+    }
 }
 
 /// What comes next.
@@ -92,7 +110,7 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
             let end = tokio::select! {
                 biased;
                 () = stop.stopped() => RunEnd::Stopped,
-                QueueClosed = self.drive() => RunEnd::QueueClosed,
+                end = self.drive() => end,
             };
             tracing::info!(?end, "the reflector ends");
             end
@@ -100,8 +118,8 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
         work.instrument(span).await
     }
 
-    /// List and watch until the queue is closed. It never gives up on the source.
-    pub(super) async fn drive(&mut self) -> QueueClosed {
+    /// List and watch until the queue takes nothing more. It never gives up on the source.
+    pub(super) async fn drive(&mut self) -> RunEnd {
         let mut next = Next::List;
         loop {
             // A source that answers without ever waiting must not keep the task to itself, and a
@@ -113,7 +131,7 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
             };
             next = match step {
                 Ok(next) => next,
-                Err(closed) => return closed,
+                Err(end) => return end,
             };
         }
     }

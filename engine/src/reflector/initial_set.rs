@@ -1,15 +1,18 @@
 //! The objects of a streaming list until its end marker: keyed, in one copy.
+use crate::delta::PreparedList;
 use crate::indexer::identity::{Delete, Upsert, judge_delete, judge_upsert};
-use crate::object::{Incoming, KeyRef, Meta, ObjectKey, ResourceVersion, Uid, Versioning};
+use crate::object::{Cached, KeyRef, Meta, ObjectKey, ResourceVersion, Uid, Versioning};
 use crate::source::BadObject;
 use hashbrown::HashTable;
 
+/// A prepared object, or one that cannot be used: 16 bytes.
+type Item<T> = Result<Cached<T>, Box<BadObject>>;
+
 /// What the initial phase of a streaming list has shown so far: the fold of its frames by key.
 ///
-/// The objects lie in the vector that the queue will be given; the table holds only positions in
-/// it, so nothing is ever held twice.
+/// The table holds only positions in the vector of objects, so nothing is ever held twice.
 pub(super) struct InitialSet<T> {
-    slots: Vec<Option<Result<Incoming<T>, BadObject>>>,
+    slots: Vec<Option<Item<T>>>,
     positions: HashTable<usize>,
     hasher: ahash::RandomState,
     versioning: Versioning,
@@ -26,15 +29,15 @@ impl<T> InitialSet<T> {
     }
 
     /// The object appeared or changed.
-    pub(super) fn insert(&mut self, object: Incoming<T>) {
-        let meta = object.meta.clone();
+    pub(super) fn insert(&mut self, object: Cached<T>) {
+        let meta = object.meta();
         self.put(&meta, Ok(object));
     }
 
     /// A frame whose object cannot be used: it takes the place of what was known of its key.
     pub(super) fn insert_bad(&mut self, bad: BadObject) {
         let Some(key) = bad.key.clone() else {
-            self.slots.push(Some(Err(bad)));
+            self.slots.push(Some(Err(bad.into())));
             return;
         };
         let meta = Meta {
@@ -42,7 +45,7 @@ impl<T> InitialSet<T> {
             uid: bad.uid.clone(),
             resource_version: bad.resource_version.clone(),
         };
-        self.put(&meta, Err(bad));
+        self.put(&meta, Err(bad.into()));
     }
 
     /// The object is gone, unless what is known of the key is newer than its end.
@@ -63,12 +66,21 @@ impl<T> InitialSet<T> {
         }
     }
 
-    /// Everything that is left, for the queue.
-    pub(super) fn into_items(self) -> Vec<Result<Incoming<T>, BadObject>> {
-        self.slots.into_iter().flatten().collect()
+    /// Everything that is left, as a list of this version.
+    pub(super) fn into_list(self, resource_version: ResourceVersion) -> PreparedList<T> {
+        let mut bad = Vec::new();
+        let items = self.slots.into_iter().flatten();
+        PreparedList {
+            resource_version,
+            items: items
+                .filter_map(|item| item.map_err(|object| bad.push(*object)).ok())
+                .collect(),
+            bad,
+            reset: false,
+        }
     }
 
-    fn put(&mut self, meta: &Meta, item: Result<Incoming<T>, BadObject>) {
+    fn put(&mut self, meta: &Meta, item: Item<T>) {
         let hash = self.hash(meta.key.as_ref());
         let (slots, hasher) = (&mut self.slots, &self.hasher);
         if let Some(&at) = self
@@ -92,26 +104,22 @@ impl<T> InitialSet<T> {
     }
 }
 
-fn key_at<T>(slots: &[Option<Result<Incoming<T>, BadObject>>], at: usize) -> Option<&ObjectKey> {
+fn key_at<T>(slots: &[Option<Item<T>>], at: usize) -> Option<&ObjectKey> {
     match slots[at].as_ref()? {
-        Ok(object) => Some(&object.meta.key),
+        Ok(object) => Some(object.key()),
         Err(bad) => bad.key.as_ref(),
     }
 }
 
-fn identity<T>(item: &Result<Incoming<T>, BadObject>) -> (&Uid, &ResourceVersion) {
+fn identity<T>(item: &Item<T>) -> (&Uid, &ResourceVersion) {
     match item {
-        Ok(object) => (&object.meta.uid, &object.meta.resource_version),
+        Ok(object) => (object.uid(), object.resource_version()),
         Err(bad) => (&bad.uid, &bad.resource_version),
     }
 }
 
 /// Late and repeated frames do not replace what is known.
-fn upserts<T>(
-    known: Option<&Result<Incoming<T>, BadObject>>,
-    arriving: &Meta,
-    versioning: Versioning,
-) -> bool {
+fn upserts<T>(known: Option<&Item<T>>, arriving: &Meta, versioning: Versioning) -> bool {
     known.is_none_or(|known| {
         let arriving = (&arriving.uid, &arriving.resource_version);
         let judged = judge_upsert(identity(known), arriving, versioning, true);
@@ -120,11 +128,7 @@ fn upserts<T>(
 }
 
 /// The end of an earlier life or state does not remove what is known.
-fn deletes<T>(
-    known: Option<&Result<Incoming<T>, BadObject>>,
-    arriving: &Meta,
-    versioning: Versioning,
-) -> bool {
+fn deletes<T>(known: Option<&Item<T>>, arriving: &Meta, versioning: Versioning) -> bool {
     known.is_some_and(|known| {
         let arriving = (&arriving.uid, &arriving.resource_version);
         judge_delete(identity(known), arriving, versioning) != Delete::Stale
@@ -134,6 +138,7 @@ fn deletes<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::Incoming;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
@@ -157,16 +162,13 @@ mod tests {
                     set.remove(&meta);
                 } else {
                     oracle.insert(meta.key.clone(), version);
-                    set.insert(Incoming::new(meta, version));
+                    set.insert(Incoming::new(meta, version).into());
                 }
             }
-            let items = set.into_items();
+            let items = set.into_list("99".into()).items;
             prop_assert_eq!(items.len(), oracle.len());
-            let folded: BTreeMap<_, _> = items
-                .into_iter()
-                .map(|item| item.unwrap())
-                .map(|item| (item.meta.key, item.object))
-                .collect();
+            let folded: BTreeMap<_, _> =
+                items.iter().map(|item| (item.key().clone(), **item)).collect();
             prop_assert_eq!(folded, oracle);
         }
     }
@@ -174,9 +176,10 @@ mod tests {
     #[test]
     fn late_frames_do_not_undo_newer_ones() {
         let mut set = InitialSet::new(Versioning::Decimal);
-        set.insert(Incoming::new(meta(1, 9), 9));
-        set.insert(Incoming::new(meta(1, 8), 8));
+        set.insert(Incoming::new(meta(1, 9), 9).into());
+        set.insert(Incoming::new(meta(1, 8), 8).into());
         set.remove(&meta(1, 7));
-        assert_eq!(set.into_items(), [Ok(Incoming::new(meta(1, 9), 9))]);
+        let items = set.into_list("9".into()).items;
+        assert_eq!(items.iter().map(|item| **item).collect::<Vec<_>>(), [9]);
     }
 }

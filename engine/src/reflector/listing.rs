@@ -1,12 +1,13 @@
 //! The plain list: pages, versions, and what a failed list leads to.
-use super::cycle::{Cycle, Next, Retry};
+use super::cycle::{Cycle, Next, Retry, RunEnd};
 use super::resume::Verdict;
-use super::sink::{DeltaSink, ListSnapshot, QueueClosed};
+use super::sink::DeltaSink;
 use super::status::ReflectorState;
 use super::streaming::Streamed;
 use super::{Call, Fault, NextStep};
 use crate::clock::Timestamp;
-use crate::object::{Incoming, ResourceVersion};
+use crate::delta::PreparedList;
+use crate::object::{Cached, Incoming, ResourceVersion};
 use crate::source::{BadObject, ListOptions, ListWatch, Recovery, VersionMatch};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ const PAGE_SIZE: u32 = 500;
 impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
     /// One attempt to list: streaming where that works, else plain; repeated at once, at the empty
     /// version, when the source cannot serve the version that was asked for.
-    pub(super) async fn list(&mut self) -> Result<Next<S::Object>, QueueClosed> {
+    pub(super) async fn list(&mut self) -> Result<Next<S::Object>, RunEnd> {
         if self.status.take_relist_wish() {
             self.resume.mark_unavailable();
         }
@@ -69,8 +70,8 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
         &mut self,
         call: &Call,
         began: Timestamp,
-        mut listing: ListSnapshot<S::Object>,
-    ) -> Result<Verdict, QueueClosed> {
+        mut listing: PreparedList<S::Object>,
+    ) -> Result<Verdict, RunEnd> {
         let verdict = self
             .resume
             .judge(call.resource_version(), &listing.resource_version);
@@ -97,20 +98,25 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
             }
             Verdict::Accepted { reset: false } => {}
         }
-        for item in &mut listing.items {
-            if let Ok(object) = item
-                && object.meta.resource_version.is_empty()
-            {
-                *item = Err(without_version(object));
-            }
-            if let Err(bad) = item {
-                self.report_bad(call.clone(), bad.clone(), NextStep::Quarantine);
-            }
+        for bad in &listing.bad {
+            self.report_bad(call.clone(), bad.clone(), NextStep::Quarantine);
         }
         let version = listing.resource_version.clone();
-        self.sink.replace(listing)?;
+        RunEnd::unless_accepted(self.sink.replace(listing))?;
         self.listed(call, version, began);
         Ok(verdict)
+    }
+
+    /// The object as the queue will store it: what a long list holds until its end is that, not what
+    /// the transport sent.
+    pub(super) fn prepare(
+        &self,
+        object: Incoming<S::Object>,
+    ) -> Result<Cached<S::Object>, BadObject> {
+        if object.meta.resource_version.is_empty() {
+            return Err(without_version(&object));
+        }
+        self.sink.prepare(object)
     }
 
     fn list_options(&self) -> ListOptions {
@@ -136,8 +142,8 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
     async fn fetch(
         &mut self,
         first: ListOptions,
-    ) -> Result<ListSnapshot<S::Object>, (Call, Fault)> {
-        let mut listing = ListSnapshot::empty();
+    ) -> Result<PreparedList<S::Object>, (Call, Fault)> {
+        let mut listing = no_items();
         let mut options = first.clone();
         loop {
             let follow_up = options.continue_token.is_some();
@@ -149,7 +155,7 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
                 Err(fault) if follow_up && is_expired(&fault) => {
                     let next = self.plain_list_now();
                     self.report(Call::List(options), fault, next);
-                    listing = ListSnapshot::empty();
+                    listing = no_items();
                     options = ListOptions {
                         limit: None,
                         ..first.clone()
@@ -162,10 +168,11 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
             if !follow_up {
                 listing.resource_version = page.resource_version;
             }
-            if listing.items.is_empty() {
-                listing.items = page.items;
-            } else {
-                listing.items.extend(page.items);
+            for item in page.items {
+                match item.and_then(|object| self.prepare(object)) {
+                    Ok(object) => listing.items.push(object),
+                    Err(bad) => listing.bad.push(bad),
+                }
             }
             let Some(token) = page.continue_token.filter(|token| !token.is_empty()) else {
                 return Ok(listing);
@@ -182,6 +189,15 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
             };
             tokio::task::yield_now().await;
         }
+    }
+}
+
+fn no_items<T>() -> PreparedList<T> {
+    PreparedList {
+        resource_version: ResourceVersion::empty(),
+        items: Vec::new(),
+        bad: Vec::new(),
+        reset: false,
     }
 }
 

@@ -37,9 +37,10 @@ pub use cycle::RunEnd;
 pub use digest::Digest;
 pub use error::{Call, Fault, NextStep, ReflectorError};
 pub use metrics::ReflectorMetrics;
-pub use sink::{DeltaSink, ListSnapshot, QueueClosed};
+pub use sink::DeltaSink;
 pub use status::{ReflectorHandle, ReflectorState, ReflectorStatus};
 
+use crate::delta::Producer;
 use crate::source::ListWatch;
 use crate::stop::StopToken;
 use cycle::Cycle;
@@ -56,7 +57,7 @@ use std::sync::Arc;
 /// reflector.run(StopToken::new()).await; // it was used up
 /// # }
 /// ```
-pub struct Reflector<S: ListWatch, K> {
+pub struct Reflector<S: ListWatch, K = Producer<<S as ListWatch>::Object>> {
     cycle: Cycle<S, K>,
 }
 

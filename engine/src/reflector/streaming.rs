@@ -1,12 +1,13 @@
 //! The streaming list: the present objects as frames of a watch, up to an end marker.
-use super::cycle::{Cycle, Retry};
+use super::cycle::{Cycle, Retry, RunEnd};
 use super::initial_set::InitialSet;
 use super::listing::without_version;
 use super::open_watch::{Arrival, OpenWatch};
 use super::resume::Verdict;
-use super::sink::{DeltaSink, ListSnapshot, QueueClosed};
+use super::sink::DeltaSink;
 use super::status::ReflectorState;
 use super::{Call, Fault, NextStep};
+use crate::delta::PreparedList;
 use crate::object::Meta;
 use crate::source::{ListWatch, Recovery, VersionMatch, WatchEvent, WatchOptions};
 
@@ -23,7 +24,7 @@ pub(super) enum Streamed<T> {
 
 /// How the initial phase ended.
 enum Phase<T> {
-    Complete(ListSnapshot<T>),
+    Complete(PreparedList<T>),
     Incomplete(&'static str),
     Failed(Fault),
 }
@@ -31,7 +32,7 @@ enum Phase<T> {
 impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
     /// List by streaming. Objects reach the queue only with the end marker; those of an incomplete
     /// stream are dropped with it.
-    pub(super) async fn streaming_list(&mut self) -> Result<Streamed<S::Object>, QueueClosed> {
+    pub(super) async fn streaming_list(&mut self) -> Result<Streamed<S::Object>, RunEnd> {
         let tries = self.config.streaming_list_tries;
         let mut attempt = 1;
         loop {
@@ -152,30 +153,30 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
             self.proof_of_life();
             match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    if object.meta.resource_version.is_empty() {
-                        set.insert_bad(without_version(&object));
-                    } else {
-                        set.insert(object);
+                    match self.prepare(object) {
+                        Ok(object) => set.insert(object),
+                        Err(bad) => set.insert_bad(bad),
                     }
                 }
+                WatchEvent::Deleted(object) if object.meta.resource_version.is_empty() => {
+                    set.insert_bad(without_version(&object));
+                }
                 WatchEvent::Deleted(object) => set.remove(&object.meta),
-                WatchEvent::Bad { object, deleted } => match (&object.key, deleted) {
-                    (Some(key), true) => set.remove(&Meta {
-                        key: key.clone(),
-                        uid: object.uid.clone(),
-                        resource_version: object.resource_version.clone(),
-                    }),
+                WatchEvent::Bad { object, deleted } => match &object.key {
+                    Some(key) if deleted && !object.resource_version.is_empty() => {
+                        set.remove(&Meta {
+                            key: key.clone(),
+                            uid: object.uid.clone(),
+                            resource_version: object.resource_version.clone(),
+                        })
+                    }
                     _ => set.insert_bad(object),
                 },
                 WatchEvent::Bookmark {
                     resource_version,
                     initial_events_end: true,
                 } => {
-                    return Phase::Complete(ListSnapshot {
-                        items: set.into_items(),
-                        resource_version,
-                        reset: false,
-                    });
+                    return Phase::Complete(set.into_list(resource_version));
                 }
                 // Progress of the server; the version counts only with the marker.
                 WatchEvent::Bookmark { .. } => {}

@@ -1,8 +1,8 @@
 //! The watch: its frames into the queue.
-use super::cycle::{Cycle, Next, Retry};
+use super::cycle::{Cycle, Next, Retry, RunEnd};
 use super::listing::without_version;
 use super::open_watch::{Arrival, OpenWatch, WatchLife};
-use super::sink::{DeltaSink, QueueClosed};
+use super::sink::DeltaSink;
 use super::status::ReflectorState;
 use super::{Call, Fault, NextStep, ReflectorMetrics};
 use crate::object::{Incoming, Meta, ResourceVersion};
@@ -28,7 +28,7 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
     pub(super) async fn watch(
         &mut self,
         open: Option<OpenWatch<S::Object>>,
-    ) -> Result<Next<S::Object>, QueueClosed> {
+    ) -> Result<Next<S::Object>, RunEnd> {
         self.status.enter(ReflectorState::Watching);
         self.resume.watch_begins();
         let began = self.now();
@@ -103,7 +103,7 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
         &mut self,
         event: WatchEvent<S::Object>,
         life: &mut WatchLife,
-    ) -> Result<Delivered, QueueClosed> {
+    ) -> Result<Delivered, RunEnd> {
         match event {
             WatchEvent::Added(object) => self.delta(Verb::Added, object, life).await?,
             WatchEvent::Modified(object) => self.delta(Verb::Modified, object, life).await?,
@@ -138,16 +138,24 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
         verb: Verb,
         object: Incoming<S::Object>,
         life: &mut WatchLife,
-    ) -> Result<(), QueueClosed> {
+    ) -> Result<(), RunEnd> {
         let version = object.meta.resource_version.clone();
         if version.is_empty() {
             let bad = without_version(&object);
-            return self.bad(bad, verb == Verb::Deleted, life).await;
+            // Not even a deletion counts: it may be of an earlier life of the key.
+            return self.bad(bad, false, life).await;
         }
-        match verb {
-            Verb::Added => self.sink.added(object).await?,
-            Verb::Modified => self.sink.updated(object).await?,
-            Verb::Deleted => self.sink.deleted(object).await?,
+        let pushed = match verb {
+            Verb::Added => self.sink.added(object).await,
+            Verb::Modified => self.sink.updated(object).await,
+            Verb::Deleted => self.sink.deleted(object).await,
+        };
+        if let Some(refused) = RunEnd::unless_accepted(pushed)? {
+            let next = match verb {
+                Verb::Added | Verb::Modified => NextStep::Quarantine,
+                Verb::Deleted => NextStep::DeleteByKey,
+            };
+            self.report_bad(Call::Watch(life.options.clone()), refused, next);
         }
         let late = self.resume.is_behind(&version);
         self.accepted(&version, verb == Verb::Added, life, |metrics| {
@@ -157,13 +165,13 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
         Ok(())
     }
 
-    /// An object of known key that cannot be used. The end of one needs no content.
+    /// An object of known key that cannot be used. The end of one needs no content, but a version.
     async fn bad(
         &mut self,
         object: BadObject,
         deleted: bool,
         life: &mut WatchLife,
-    ) -> Result<(), QueueClosed> {
+    ) -> Result<(), RunEnd> {
         let version = object.resource_version.clone();
         let call = Call::Watch(life.options.clone());
         match &object.key {
@@ -174,11 +182,11 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
                     resource_version: version.clone(),
                 };
                 self.report_bad(call, object, NextStep::DeleteByKey);
-                self.sink.deleted_meta(meta).await?;
+                RunEnd::unless_accepted(self.sink.deleted_meta(meta).await)?;
             }
             _ => {
                 self.report_bad(call, object.clone(), NextStep::Quarantine);
-                self.sink.bad(object, deleted)?;
+                RunEnd::unless_accepted(self.sink.bad(object))?;
             }
         }
         self.accepted(&version, false, life, |metrics| metrics.deltas += 1);
@@ -189,7 +197,7 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
         &mut self,
         version: ResourceVersion,
         life: &mut WatchLife,
-    ) -> Result<Delivered, QueueClosed> {
+    ) -> Result<Delivered, RunEnd> {
         life.alive = true;
         if version.is_empty() {
             self.proof_of_life();
@@ -205,7 +213,7 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
                 got: version,
             }));
         }
-        self.sink.bookmark(version.clone())?;
+        RunEnd::unless_accepted(self.sink.bookmark(version.clone()))?;
         self.accepted(&version, false, life, |metrics| metrics.bookmarks += 1);
         Ok(Delivered::GoOn)
     }

@@ -1,8 +1,9 @@
 //! How many copies of the collection a relist holds.
 use super::super::cycle::{Cycle, RunEnd};
-use super::super::sink::{DeltaSink, ListSnapshot, QueueClosed};
+use super::super::sink::DeltaSink;
 use crate::clock::ManualClock;
-use crate::object::{Incoming, Meta, ResourceVersion};
+use crate::delta::{PreparedList, PushError};
+use crate::object::{Cached, Incoming, Meta, ResourceVersion};
 use crate::reflector::{ReflectorConfig, ReflectorHandle};
 use crate::source::{
     BadObject, ListOptions, ListPage, ListWatch, SourceError, WatchEvent, WatchOptions, WatchStream,
@@ -73,44 +74,48 @@ impl ListWatch for Crowd {
 /// Keeps the last list, as a store would, and asks for one relist.
 struct Store {
     live: Live,
-    kept: Mutex<Vec<Result<Incoming<Live>, BadObject>>>,
+    kept: Mutex<Vec<Cached<Live>>>,
     peaks: Arc<Mutex<Vec<usize>>>,
     reflector: Arc<Mutex<Option<ReflectorHandle>>>,
 }
 
 impl DeltaSink<Live> for Store {
-    async fn added(&self, _: Incoming<Live>) -> Result<(), QueueClosed> {
+    fn prepare(&self, object: Incoming<Live>) -> Result<Cached<Live>, BadObject> {
+        Ok(object.into())
+    }
+
+    async fn added(&self, _: Incoming<Live>) -> Result<(), PushError> {
         Ok(())
     }
 
-    async fn updated(&self, _: Incoming<Live>) -> Result<(), QueueClosed> {
+    async fn updated(&self, _: Incoming<Live>) -> Result<(), PushError> {
         Ok(())
     }
 
-    async fn deleted(&self, _: Incoming<Live>) -> Result<(), QueueClosed> {
+    async fn deleted(&self, _: Incoming<Live>) -> Result<(), PushError> {
         Ok(())
     }
 
-    async fn deleted_meta(&self, _: Meta) -> Result<(), QueueClosed> {
+    async fn deleted_meta(&self, _: Meta) -> Result<(), PushError> {
         Ok(())
     }
 
-    fn bad(&self, _: BadObject, _: bool) -> Result<(), QueueClosed> {
+    fn bad(&self, _: BadObject) -> Result<(), PushError> {
         Ok(())
     }
 
-    fn replace(&self, list: ListSnapshot<Live>) -> Result<(), QueueClosed> {
+    fn replace(&self, list: PreparedList<Live>) -> Result<(), PushError> {
         let mut peaks = self.peaks.lock();
         peaks.push(Arc::strong_count(&self.live));
         *self.kept.lock() = list.items;
         if peaks.len() == 2 {
-            return Err(QueueClosed);
+            return Err(PushError::Closed);
         }
         self.reflector.lock().as_ref().unwrap().relist();
         Ok(())
     }
 
-    fn bookmark(&self, _: ResourceVersion) -> Result<(), QueueClosed> {
+    fn bookmark(&self, _: ResourceVersion) -> Result<(), PushError> {
         Ok(())
     }
 }

@@ -3,12 +3,13 @@
 //! Scripts are written in the notation of the cases: a list answer is `"10 a@5 b@6 cont=t1"`, the
 //! frames of a watch are `"+a@5 ~a@6 -a@7 BM@8 EOF"`; see [`step`] for the rest.
 use super::super::cycle::{Cycle, RunEnd};
-use super::super::sink::{DeltaSink, ListSnapshot, QueueClosed};
+use super::super::sink::DeltaSink;
 use super::super::{
     ReflectorConfig, ReflectorError, ReflectorHandle, ReflectorMetrics, ReflectorStatus,
 };
 use crate::clock::{Clock, ManualClock, SharedClock, Timestamp};
-use crate::object::{Incoming, Meta, ObjectKey, ResourceVersion, Uid, Versioning};
+use crate::delta::{PreparedList, PushError};
+use crate::object::{Cached, Incoming, Meta, ObjectKey, ResourceVersion, Uid, Versioning};
 use crate::source::{
     ApiStatus, BadObject, ListOptions, ListPage, ListWatch, Selectors, SourceError, StatusCause,
     WatchEvent, WatchOptions, WatchStream,
@@ -394,21 +395,35 @@ impl Recorder {
         self.state.lock().closed = true;
     }
 
-    fn push(&self, input: String) -> Result<(), QueueClosed> {
+    fn push(&self, input: String) -> Result<(), PushError> {
         let mut recorded = self.state.lock();
         if recorded.closed {
-            return Err(QueueClosed);
+            return Err(PushError::Closed);
         }
         recorded.inputs.push(input.clone());
         self.history.lock().push(input);
         Ok(())
     }
 
-    async fn push_when_free(&self, verb: char, meta: &Meta) -> Result<(), QueueClosed> {
+    async fn push_when_free(&self, verb: char, meta: &Meta) -> Result<(), PushError> {
         if self.state.lock().full {
             std::future::pending::<()>().await;
         }
+        if meta.key.name().starts_with("vetoed") {
+            let bad = refused_by_transform(meta);
+            self.push(format!("bad:{}", show_bad(&bad)))?;
+            return Err(PushError::Transform(bad));
+        }
         self.push(format!("{verb}{}", show(meta)))
+    }
+}
+
+fn refused_by_transform(meta: &Meta) -> BadObject {
+    BadObject {
+        key: Some(meta.key.clone()),
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+        reason: "refused".to_owned(),
     }
 }
 
@@ -427,42 +442,44 @@ fn show_bad(bad: &BadObject) -> String {
 }
 
 impl DeltaSink<String> for Recorder {
-    async fn added(&self, object: Incoming<String>) -> Result<(), QueueClosed> {
+    /// The transform of these tests refuses names that begin with `vetoed`.
+    fn prepare(&self, object: Incoming<String>) -> Result<Cached<String>, BadObject> {
+        if object.meta.key.name().starts_with("vetoed") {
+            return Err(refused_by_transform(&object.meta));
+        }
+        Ok(object.into())
+    }
+
+    async fn added(&self, object: Incoming<String>) -> Result<(), PushError> {
         self.push_when_free('+', &object.meta).await
     }
 
-    async fn updated(&self, object: Incoming<String>) -> Result<(), QueueClosed> {
+    async fn updated(&self, object: Incoming<String>) -> Result<(), PushError> {
         self.push_when_free('~', &object.meta).await
     }
 
-    async fn deleted(&self, object: Incoming<String>) -> Result<(), QueueClosed> {
+    async fn deleted(&self, object: Incoming<String>) -> Result<(), PushError> {
         self.push_when_free('-', &object.meta).await
     }
 
-    async fn deleted_meta(&self, meta: Meta) -> Result<(), QueueClosed> {
+    async fn deleted_meta(&self, meta: Meta) -> Result<(), PushError> {
         self.push(format!("-{}(meta)", show(&meta)))
     }
 
-    fn bad(&self, object: BadObject, deleted: bool) -> Result<(), QueueClosed> {
-        let sign = if deleted { "-" } else { "" };
-        self.push(format!("bad:{sign}{}", show_bad(&object)))
+    fn bad(&self, object: BadObject) -> Result<(), PushError> {
+        self.push(format!("bad:{}", show_bad(&object)))
     }
 
-    fn replace(&self, listing: ListSnapshot<String>) -> Result<(), QueueClosed> {
-        let items: Vec<_> = listing
-            .items
-            .iter()
-            .map(|item| match item {
-                Ok(object) => show(&object.meta),
-                Err(bad) => format!("bad:{}", show_bad(bad)),
-            })
-            .collect();
-        let reset = if listing.reset { " reset" } else { "" };
-        let version = listing.resource_version;
+    fn replace(&self, list: PreparedList<String>) -> Result<(), PushError> {
+        let good = list.items.iter().map(|object| show(&object.meta()));
+        let bad = list.bad.iter().map(|bad| format!("bad:{}", show_bad(bad)));
+        let items: Vec<_> = good.chain(bad).collect();
+        let reset = if list.reset { " reset" } else { "" };
+        let version = list.resource_version;
         self.push(format!("={version} [{}]{reset}", items.join(" ")))
     }
 
-    fn bookmark(&self, version: ResourceVersion) -> Result<(), QueueClosed> {
+    fn bookmark(&self, version: ResourceVersion) -> Result<(), PushError> {
         self.push(format!("BM@{version}"))
     }
 }

@@ -312,7 +312,7 @@ fn an_undecodable_object_of_known_key_is_quarantined_and_progress_is_made() {
     });
     assert_eq!(
         rig.inputs(),
-        ["=10 [a@5]", "bad:a@11", "-b@12(meta)", "bad:-c@", "+d@13"],
+        ["=10 [a@5]", "bad:a@11", "-b@12(meta)", "bad:c@", "+d@13"],
         "the end of an object needs no content, but a version"
     );
     assert_eq!(rig.calls()[2], "WATCH(rv=13)");
@@ -342,7 +342,7 @@ fn an_undecodable_object_of_unknown_key_leads_to_one_relist() {
         ["LIST(rv=10,match=NotOlderThan)", "WATCH(rv=16)"],
         "not at 15, which was never delivered"
     );
-    assert_eq!(rig.inputs()[1], "=16 [a@5 bad:?@15 b@16]");
+    assert_eq!(rig.inputs()[1], "=16 [a@5 b@16 bad:?@15]");
 }
 
 #[test]
@@ -455,4 +455,17 @@ fn i_r12_no_stream_is_open_during_a_wait() {
         let rig = Rig::new(|script| script.list("10").watch(frames));
         assert_eq!(rig.open_calls(), 0, "{frames}");
     }
+}
+
+/// W-R5: what the transform refuses is reported, stands in the quarantine, and is progress.
+#[test]
+fn an_object_that_the_transform_refuses_is_reported_and_progress_is_made() {
+    let rig = Rig::new(|script| script.list("10 a@5 vetoed1@6").watch("+vetoed2@11 EOF"));
+    assert_eq!(rig.inputs(), ["=10 [a@5 bad:vetoed1@6]", "bad:vetoed2@11"]);
+    assert_eq!(rig.calls()[2], "WATCH(rv=11)");
+    let faults: Vec<_> = rig.errors().into_iter().map(|error| error.fault).collect();
+    assert!(matches!(
+        &faults[..],
+        [Fault::BadObject(_), Fault::BadObject(_)]
+    ));
 }
