@@ -48,6 +48,43 @@ use std::sync::Arc;
 
 /// Lists and watches one collection into a delta queue; see the [module](self) for its promises.
 ///
+/// ```
+/// use informant::delta::{DeltaQueue, QueueConfig, SourceId};
+/// use informant::reflector::{Reflector, ReflectorConfig, RunEnd};
+/// use informant::source::{ListOptions, ListPage, ListWatch, SourceError, WatchOptions, WatchStream};
+/// use informant::{Incoming, Meta, StopToken, SystemClock};
+///
+/// struct OnePod;
+/// impl ListWatch for OnePod {
+///     type Object = &'static str;
+///     async fn list(&self, _: ListOptions) -> Result<ListPage<&'static str>, SourceError> {
+///         let meta = Meta::new("default", "web-0", "u1", "7").unwrap();
+///         Ok(ListPage {
+///             resource_version: "7".into(),
+///             continue_token: None,
+///             items: vec![Ok(Incoming::new(meta, "a pod"))],
+///         })
+///     }
+///     async fn watch(&self, _: WatchOptions) -> Result<WatchStream<&'static str>, SourceError> {
+///         Ok(Box::pin(futures_util::stream::pending()))
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let queue = DeltaQueue::new(QueueConfig::default());
+/// let config = ReflectorConfig::new(SystemClock::shared());
+/// let reflector = Reflector::new(OnePod.into(), queue.producer(SourceId(0)), config);
+/// let (handle, stop) = (reflector.handle(), StopToken::new());
+/// let task = tokio::spawn(reflector.run(stop.clone()));
+///
+/// let batch = queue.drain().await.unwrap();
+/// assert_eq!(batch.versions[0].1.to_string(), "7");
+/// assert!(handle.status().listed);
+/// stop.stop();
+/// assert_eq!(task.await.unwrap(), RunEnd::Stopped);
+/// # }
+/// ```
+///
 /// It runs once, by its type:
 ///
 /// ```compile_fail

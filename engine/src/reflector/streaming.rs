@@ -168,7 +168,7 @@ impl<S: ListWatch, K: DeltaSink<S::Object>> Cycle<S, K> {
                             key: key.clone(),
                             uid: object.uid.clone(),
                             resource_version: object.resource_version.clone(),
-                        })
+                        });
                     }
                     _ => set.insert_bad(object),
                 },

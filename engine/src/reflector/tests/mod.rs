@@ -2,6 +2,7 @@
 mod consistency;
 mod lists;
 mod memory;
+mod pipeline;
 mod properties;
 mod rig;
 mod status;

@@ -8,7 +8,7 @@ use super::super::{
     ReflectorConfig, ReflectorError, ReflectorHandle, ReflectorMetrics, ReflectorStatus,
 };
 use crate::clock::{Clock, ManualClock, SharedClock, Timestamp};
-use crate::delta::{PreparedList, PushError};
+use crate::delta::{DeltaQueue, PreparedList, Producer, PushError, SourceId};
 use crate::object::{Cached, Incoming, Meta, ObjectKey, ResourceVersion, Uid, Versioning};
 use crate::source::{
     ApiStatus, BadObject, ListOptions, ListPage, ListWatch, Selectors, SourceError, StatusCause,
@@ -493,11 +493,11 @@ impl Wake for Woken {
 }
 
 /// A reflector that runs only when told, on a clock that moves only when told.
-pub(super) struct Rig {
+pub(super) struct Rig<K = Recorder> {
     pub(super) clock: ManualClock,
     pub(super) stop: StopToken,
     pub(super) handle: ReflectorHandle,
-    pub(super) sink: Recorder,
+    pub(super) sink: K,
     pub(super) end: Option<RunEnd>,
     source: Arc<Script>,
     task: Option<Pin<Box<dyn Future<Output = RunEnd> + Send>>>,
@@ -517,6 +517,37 @@ impl Rig {
         script: impl FnOnce(Script) -> Script,
         configure: impl FnOnce(&mut ReflectorConfig),
     ) -> Self {
+        let recorder = Recorder {
+            state: Arc::default(),
+            history: History::default(),
+        };
+        Self::feeding(recorder.clone(), recorder.history, script, configure)
+    }
+
+    /// What the queue was given.
+    pub(super) fn inputs(&self) -> Vec<String> {
+        self.sink.state.lock().inputs.clone()
+    }
+}
+
+impl Rig<Producer<String>> {
+    /// A reflector that feeds a real queue.
+    pub(super) fn queueing(
+        queue: &DeltaQueue<String>,
+        script: impl FnOnce(Script) -> Script,
+    ) -> Self {
+        let producer = queue.producer(SourceId(0));
+        Self::feeding(producer, History::default(), script, |_| {})
+    }
+}
+
+impl<K: DeltaSink<String> + Clone> Rig<K> {
+    fn feeding(
+        sink: K,
+        history: History,
+        script: impl FnOnce(Script) -> Script,
+        configure: impl FnOnce(&mut ReflectorConfig),
+    ) -> Self {
         println!("seed {SEED}");
         let clock = ManualClock::new();
         let shared: SharedClock = Arc::new(clock.clone());
@@ -528,11 +559,8 @@ impl Rig {
         configure(&mut config);
         let mut source = script(Script::new(shared));
         source.selectors = config.selectors.clone();
+        source.history = history;
         let source = Arc::new(source);
-        let sink = Recorder {
-            state: Arc::default(),
-            history: source.history.clone(),
-        };
         let stop = StopToken::new();
         let cycle = Cycle::new(source.clone(), sink.clone(), config);
         let handle = cycle.handle();
@@ -615,11 +643,6 @@ impl Rig {
     /// Calls and inputs, in their common order.
     pub(super) fn history(&self) -> Vec<String> {
         self.source.history.lock().clone()
-    }
-
-    /// What the queue was given.
-    pub(super) fn inputs(&self) -> Vec<String> {
-        self.sink.state.lock().inputs.clone()
     }
 
     pub(super) fn errors(&self) -> Vec<ReflectorError> {
