@@ -1,1 +1,0 @@
-//! Schemaless objects and recorded list/watch frames.
