@@ -12,7 +12,8 @@ pub mod source;
 pub mod reflector;
 pub mod delta;
 pub mod indexer;
-#[cfg(feature = "tokio")]
+// Its mailboxes need no runtime and are modelled without one.
+#[cfg(any(feature = "tokio", informant_loom))]
 pub mod informer;
 pub mod work_queue;
 #[cfg(feature = "tokio")]

@@ -13,6 +13,7 @@ pub use options::{ListOptions, Selectors, VersionMatch, WatchOptions};
 
 use crate::object::Versioning;
 use std::future::Future;
+use std::sync::Arc;
 
 /// A collection that can be listed (in pages) and watched: the port that adapters implement.
 ///
@@ -48,5 +49,26 @@ pub trait ListWatch: Send + Sync + 'static {
     /// Whether streaming lists are worth trying; a source that says no is never asked for one.
     fn supports_streaming_list(&self) -> bool {
         false
+    }
+}
+
+/// A source that is shared is a source.
+impl<S: ListWatch> ListWatch for Arc<S> {
+    type Object = S::Object;
+
+    async fn list(&self, options: ListOptions) -> Result<ListPage<Self::Object>, SourceError> {
+        (**self).list(options).await
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream<Self::Object>, SourceError> {
+        (**self).watch(options).await
+    }
+
+    fn versioning(&self) -> Versioning {
+        (**self).versioning()
+    }
+
+    fn supports_streaming_list(&self) -> bool {
+        (**self).supports_streaming_list()
     }
 }

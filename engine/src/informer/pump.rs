@@ -1,0 +1,141 @@
+//! The one task that turns the queue into published snapshots and handed-over batches.
+use super::hub::Hub;
+use super::mailbox::Round;
+use super::report::InformerError;
+use crate::clock::Sleep;
+use crate::delta::{Batch, HandlerId, Producer, ResyncTargets, SourceId};
+use crate::indexer::{IndexConflict, IndexDeclaration, IndexFailure, IndexWriter};
+use crate::reflector::DigestFeed;
+use std::collections::BTreeSet;
+use std::future::{pending, poll_fn};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// How long after a publication, and between two slices, the writer does its housekeeping.
+const MAINTENANCE_DELAY: Duration = Duration::from_millis(100);
+
+/// Something that only the writer can do, asked for by a handle.
+pub(super) enum Request<T> {
+    AddIndex {
+        index: IndexDeclaration<T>,
+        reply: oneshot::Sender<Result<Vec<IndexFailure>, IndexConflict>>,
+    },
+}
+
+pub(super) struct Pump<T: Send + Sync + 'static> {
+    pub(super) hub: Arc<Hub<T>>,
+    pub(super) writer: IndexWriter<T>,
+    pub(super) requests: mpsc::UnboundedReceiver<Request<T>>,
+    /// Sources whose first list has not been applied.
+    pub(super) unsynced: BTreeSet<SourceId>,
+    pub(super) digest: Option<DigestFeed>,
+}
+
+impl<T: Send + Sync + 'static> Pump<T> {
+    /// Work until stopped. The writer is dropped at the end: waiters for a version are told.
+    pub(super) async fn run(mut self) {
+        let hub = self.hub.clone();
+        let mut maintenance: Option<Sleep> = None;
+        loop {
+            let housekeeping = async {
+                match &mut maintenance {
+                    Some(sleep) => sleep.await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = hub.life.stop.stopped() => return,
+                Some(request) = self.requests.recv() => self.answer(request),
+                batch = hub.queue.drain() => match batch {
+                    Ok(batch) => {
+                        let delayed = self.step(batch);
+                        tokio::select! {
+                            biased;
+                            () = hub.life.stop.stopped() => return,
+                            () = delayed => {}
+                        }
+                        maintenance = Some(hub.clock.sleep_until(hub.clock.now() + MAINTENANCE_DELAY));
+                    }
+                    Err(_closed) => return,
+                },
+                () = housekeeping => {
+                    let done = self.writer.maintain();
+                    let next = hub.clock.now() + MAINTENANCE_DELAY;
+                    maintenance = (!done).then(|| hub.clock.sleep_until(next));
+                }
+            }
+        }
+    }
+
+    /// Apply, publish, hand over. Returns the wait for the handlers that may delay the next batch.
+    fn step(&mut self, batch: Batch<T>) -> impl Future<Output = ()> + use<T> {
+        let hub = self.hub.clone();
+        let wants_steps = hub.registry.begin();
+        self.writer.set_effective(wants_steps);
+        let applied = self.writer.apply(batch);
+        if let Some(digest) = &self.digest {
+            digest.follow(&applied, hub.indexer.load().sequence());
+        }
+        for source in &applied.synced {
+            self.unsynced.remove(source);
+        }
+        let synced = self.unsynced.is_empty();
+        if synced {
+            // Before any handler can be: a synced handler implies a synced informer (I-S4).
+            hub.life.mark_synced();
+        }
+        let round = Round::new(applied.changes, applied.effective, applied.resets);
+        let delaying = hub
+            .registry
+            .dispatch(&round, &applied.resyncs, synced, &|| hub.current());
+        hub.queue.acknowledge();
+        for failure in applied.index_failures {
+            hub.reporter.report(&InformerError::Index(failure));
+        }
+        for object in applied.quarantined {
+            hub.reporter.report(&InformerError::Quarantined(object));
+        }
+        async move {
+            for mailbox in delaying {
+                poll_fn(|context| mailbox.poll_room(context)).await;
+            }
+        }
+    }
+
+    fn answer(&mut self, request: Request<T>) {
+        match request {
+            Request::AddIndex { index, reply } => {
+                let added = self.writer.add_index(index);
+                if let Some(digest) = &self.digest {
+                    digest.republished(self.hub.indexer.load().sequence());
+                }
+                // Nobody may wait any more; the index is there all the same.
+                let _gone = reply.send(added);
+            }
+        }
+    }
+}
+
+/// Ask for resyncs on the informer's grid until stopped.
+pub(super) async fn resync<T: Send + Sync + 'static>(hub: Arc<Hub<T>>, producer: Producer<T>) {
+    loop {
+        let Some(tick) = hub.schedule.lock().next_tick() else {
+            return;
+        };
+        tokio::select! {
+            biased;
+            () = hub.life.stop.stopped() => return,
+            () = hub.clock.sleep_until(tick) => {}
+        }
+        let due: Vec<HandlerId> = hub.schedule.lock().due(hub.clock.now());
+        if !due.is_empty()
+            && producer
+                .resync(ResyncTargets::Handlers(due.into()))
+                .is_err()
+        {
+            return;
+        }
+    }
+}
