@@ -1,5 +1,6 @@
 //! The reflector alone, against a scripted transport and a recording sink, in virtual time.
 mod consistency;
+mod convergence;
 mod lists;
 mod memory;
 mod pipeline;
