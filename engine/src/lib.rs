@@ -25,6 +25,8 @@ pub mod json;
 #[cfg(feature = "tokio")]
 pub use clock::SystemClock;
 pub use clock::{Clock, ManualClock, SharedClock, Sleep, Timestamp};
+#[cfg(feature = "tokio")]
+pub use informer::{InformerFactory, SharedInformer};
 pub use object::{
     Cached, Incoming, KeyError, KeyRef, Meta, MetaError, Object, ObjectKey, ResourceVersion, Uid,
     Versioning,

@@ -1,5 +1,6 @@
 //! Waiting until the cache has reached a version.
 use super::read::Indexer;
+use super::view::View;
 use crate::clock::{SharedClock, Timestamp};
 use crate::delta::SourceId;
 use crate::object::{ResourceVersion, Versioning};
@@ -126,6 +127,27 @@ impl<T> Indexer<T> {
             })
         })
         .await
+    }
+
+    /// Wait until `look` finds what it looks for. It is given the current view, then the newest one
+    /// after each publication (some may be skipped), outside any lock: it may read the cache.
+    ///
+    /// # Errors
+    /// [`WaitError::Stopped`] when the writer is gone and the last view has nothing.
+    pub async fn wait_until<R>(
+        &self,
+        mut look: impl FnMut(&View<T>) -> Option<R>,
+    ) -> Result<R, WaitError> {
+        let freshness = &self.shared.freshness;
+        let poll = || {
+            // Before the view: a writer that stops publishes nothing after it.
+            let stopped = freshness.stopped.load(Ordering::SeqCst);
+            match look(&self.load()) {
+                Some(found) => Some(Ok(found)),
+                None => stopped.then_some(Err(WaitError::Stopped)),
+            }
+        };
+        freshness.waiters.until(poll).await
     }
 
     /// [`Indexer::wait_for`], blocking this thread.

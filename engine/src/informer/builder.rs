@@ -1,6 +1,7 @@
 //! Declaring an informer.
 use super::crew::{Crew, Job};
 use super::hub::{Hub, Life};
+use super::metrics::Exporter;
 use super::pump::{Pump, resync};
 use super::registry::Registry;
 use super::report::{InformerError, ReportHook, Reporter};
@@ -298,6 +299,7 @@ impl<T: Send + Sync + 'static> InformerBuilder<T> {
             requests: inbox,
             unsynced: reflectors.iter().map(|(id, _)| *id).collect(),
             digest,
+            exporter: Exporter::new(&name),
         };
         jobs.push(Box::pin(resync(hub.clone(), queue.producer(SourceId(0)))));
         SharedInformer::new(Inner {
@@ -305,6 +307,7 @@ impl<T: Send + Sync + 'static> InformerBuilder<T> {
             requests,
             reflectors,
             unstarted: Mutex::new(Some(Unstarted { pump, jobs })),
+            versioning,
         })
     }
 }

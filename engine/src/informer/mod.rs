@@ -7,6 +7,25 @@
 //! What it costs: a handler that keeps up costs one lock and one wake-up a batch, and shares the
 //! batch with all others. One that lags costs an entry per changed key (coalescing) or the batches
 //! themselves up to its limit (lossless).
+//!
+//! # Metrics
+//! With the feature `metrics`, through the facade of that name. Sizes and the counts of handlers are
+//! read off a tenth of a second after a change.
+//!
+//! | name | type | unit | labels |
+//! |---|---|---|---|
+//! | `informant_informer_batches_total` | counter | batches applied and published | `informer` |
+//! | `informant_informer_changes_total` | counter | keys changed by them | `informer` |
+//! | `informant_informer_apply_seconds` | histogram | seconds to apply and publish a batch | `informer` |
+//! | `informant_informer_objects` | gauge | objects | `informer` |
+//! | `informant_informer_quarantined_objects` | gauge | objects | `informer` |
+//! | `informant_informer_queue_keys` | gauge | keys that wait to be applied | `informer` |
+//! | `informant_informer_queue_age_seconds` | gauge | age of the oldest of them | `informer` |
+//! | `informant_handler_calls_total` | counter | calls | `informer`, `handler` |
+//! | `informant_handler_panics_total` | counter | calls that panicked | `informer`, `handler` |
+//! | `informant_handler_coalesced_total` | counter | changes folded into one that waited | `informer`, `handler` |
+//! | `informant_handler_replays_total` | counter | times it had to start over | `informer`, `handler` |
+//! | `informant_handler_waiting` | gauge | keys (coalescing) or changes that wait | `informer`, `handler` |
 // The models need only a part.
 #![cfg_attr(not(feature = "tokio"), allow(dead_code, unused_imports))]
 #[cfg(feature = "tokio")]
@@ -23,6 +42,8 @@ mod hub;
 #[cfg(all(test, informant_loom))]
 mod loom;
 mod mailbox;
+#[cfg(feature = "tokio")]
+mod metrics;
 mod options;
 #[cfg(feature = "tokio")]
 mod pump;
@@ -39,7 +60,11 @@ mod stream;
 #[cfg(all(test, feature = "tokio", not(informant_loom)))]
 mod tests;
 #[cfg(feature = "tokio")]
+mod together;
+#[cfg(feature = "tokio")]
 mod transform;
+#[cfg(feature = "tokio")]
+mod write_tracker;
 
 #[cfg(feature = "tokio")]
 pub use builder::InformerBuilder;
@@ -66,4 +91,8 @@ pub use shared::{AddIndexError, InformerStatus, SharedInformer, StartError, Stil
 #[cfg(feature = "tokio")]
 pub use stream::EventStream;
 #[cfg(feature = "tokio")]
+pub use together::{Caches, Together, snapshot_together};
+#[cfg(feature = "tokio")]
 pub use transform::{Transform, Transformed};
+#[cfg(feature = "tokio")]
+pub use write_tracker::WriteTracker;

@@ -1,6 +1,7 @@
 //! The one task that turns the queue into published snapshots and handed-over batches.
 use super::hub::Hub;
 use super::mailbox::Round;
+use super::metrics::Exporter;
 use super::report::InformerError;
 use crate::clock::Sleep;
 use crate::delta::{Batch, HandlerId, Producer, ResyncTargets, SourceId};
@@ -30,6 +31,7 @@ pub(super) struct Pump<T: Send + Sync + 'static> {
     /// Sources whose first list has not been applied.
     pub(super) unsynced: BTreeSet<SourceId>,
     pub(super) digest: Option<DigestFeed>,
+    pub(super) exporter: Exporter,
 }
 
 impl<T: Send + Sync + 'static> Pump<T> {
@@ -61,6 +63,7 @@ impl<T: Send + Sync + 'static> Pump<T> {
                     Err(_closed) => return,
                 },
                 () = housekeeping => {
+                    self.exporter.observe(&hub);
                     let done = self.writer.maintain();
                     let next = hub.clock.now() + MAINTENANCE_DELAY;
                     maintenance = (!done).then(|| hub.clock.sleep_until(next));
@@ -74,7 +77,10 @@ impl<T: Send + Sync + 'static> Pump<T> {
         let hub = self.hub.clone();
         let wants_steps = hub.registry.begin();
         self.writer.set_effective(wants_steps);
+        let began = hub.clock.now();
         let applied = self.writer.apply(batch);
+        let took = hub.clock.now().since(began);
+        self.exporter.applied(applied.changes.len(), took);
         if let Some(digest) = &self.digest {
             digest.follow(&applied, hub.indexer.load().sequence());
         }

@@ -8,10 +8,11 @@ use super::pump::{Pump, Request};
 use super::registration::{HandlerStatus, Registration};
 use super::report::{NotSynced, NotSyncedReason, SourceReport};
 use super::stream::EventStream;
+use super::write_tracker::WriteTracker;
 use crate::clock::Timestamp;
 use crate::delta::SourceId;
 use crate::indexer::{IndexConflict, IndexDeclaration, IndexFailure, Indexer, Snapshot, WaitError};
-use crate::object::{Cached, KeyRef, ResourceVersion};
+use crate::object::{Cached, KeyRef, ResourceVersion, Versioning};
 use crate::reflector::{ReflectorHandle, ReflectorStatus};
 use crate::source::{ListWatch, Selectors};
 use crate::stop::StopToken;
@@ -76,6 +77,7 @@ pub(super) struct Inner<T: Send + Sync + 'static> {
     pub(super) requests: mpsc::UnboundedSender<Request<T>>,
     pub(super) reflectors: Vec<(SourceId, ReflectorHandle)>,
     pub(super) unstarted: Mutex<Option<Unstarted<T>>>,
+    pub(super) versioning: Versioning,
 }
 
 /// What runs once the informer is started.
@@ -320,6 +322,12 @@ impl<T: Send + Sync + 'static> SharedInformer<T> {
     #[doc(alias = "indexer")]
     pub fn lister(&self) -> Indexer<T> {
         self.hub().indexer.clone()
+    }
+
+    /// What makes reads wait for the program's own writes.
+    #[must_use]
+    pub fn write_tracker(&self) -> WriteTracker<T> {
+        WriteTracker::with_versioning(self.lister(), self.inner.versioning)
     }
 
     /// Everything the cache holds, at this moment. See [`Snapshot`].

@@ -3,6 +3,7 @@ mod cluster;
 mod factories;
 mod handlers;
 mod life;
+mod readers;
 mod recorder;
 mod resyncs;
 
