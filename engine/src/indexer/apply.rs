@@ -21,12 +21,48 @@ pub(super) struct Preparation<'a, T> {
     versioning: Versioning,
     /// The version that this preparation becomes: the stamp of all it changes.
     stamp: u64,
-    ops: Vec<Op<Cached<T>>>,
+    log: Log<T>,
     applied: Applied<T>,
     /// Positions in `applied.changes` by key, so that several steps of one key make one net change.
     touched: HashTable<usize>,
     /// What a relist has seen so far; `None` outside of one.
     seen: Option<Marks>,
+    /// Slots whose new objects a relist has not indexed yet.
+    unindexed: Option<Marks>,
+}
+
+/// What was done to the primary table, unless it is so much that copying beats replaying.
+pub(super) struct Log<T> {
+    ops: Vec<Op<Cached<T>>>,
+    limit: usize,
+    overflowed: bool,
+}
+
+impl<T> Log<T> {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            ops: Vec::new(),
+            limit,
+            overflowed: false,
+        }
+    }
+
+    fn push(&mut self, op: Op<Cached<T>>) {
+        if self.overflowed {
+            return;
+        }
+        if self.ops.len() == self.limit {
+            self.overflowed = true;
+            self.ops = Vec::new();
+            return;
+        }
+        self.ops.push(op);
+    }
+
+    /// The operations; `None` when there were too many.
+    pub(super) fn finish(self) -> Option<Vec<Op<Cached<T>>>> {
+        (!self.overflowed).then_some(self.ops)
+    }
 }
 
 /// A transition of one key: from what was stored to what is.
@@ -45,6 +81,7 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
         owners: &'a mut Owners,
         versioning: Versioning,
         effective: bool,
+        log: Log<T>,
     ) -> Self {
         let stamp = view.sequence + 1;
         view.sequence = stamp;
@@ -54,15 +91,16 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
             owners,
             versioning,
             stamp,
-            ops: Vec::new(),
+            log,
             applied: Applied::new(effective),
             touched: HashTable::new(),
             seen: None,
+            unindexed: None,
         }
     }
 
     /// Apply a whole batch. What it did to the primary table, and what came of it.
-    pub(super) fn run(mut self, batch: Batch<T>) -> (Vec<Op<Cached<T>>>, Applied<T>) {
+    pub(super) fn run(mut self, batch: Batch<T>) -> (Log<T>, Applied<T>) {
         for step in batch.steps {
             match step {
                 Step::Changes(groups) => groups.into_iter().for_each(|group| self.group(group)),
@@ -82,7 +120,7 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
         self.applied
             .changes
             .retain(|change| change.old.is_some() || change.new.is_some());
-        (self.ops, self.applied)
+        (self.log, self.applied)
     }
 
     /// The watermark of a source moves, never back except in a reset.
@@ -285,6 +323,7 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
             drivers,
             owners,
             seen,
+            unindexed,
             stamp,
             ..
         } = self;
@@ -296,26 +335,31 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
                 }
             }
             owners.moved(from, to);
-            if let Some(seen) = seen {
-                seen.moved(from, to);
+            for marks in [&mut *seen, &mut *unindexed].into_iter().flatten() {
+                marks.moved(from, to);
             }
         });
-        self.ops.push(Op::Insert(hash, object.clone()));
+        self.log.push(Op::Insert(hash, object.clone()));
         self.settle(slot, source, object);
     }
 
     fn exchange(&mut self, slot: Slot, source: SourceId, object: &Cached<T>) {
         self.view.table.replace(slot, object.clone(), self.stamp);
-        self.ops.push(Op::Replace(slot, object.clone()));
+        self.log.push(Op::Replace(slot, object.clone()));
         self.settle(slot, source, object);
     }
 
     /// A new object version is in its slot: owner, marks and indexes follow.
     fn settle(&mut self, slot: Slot, source: SourceId, object: &Cached<T>) {
         self.owners.set(slot, source);
-        if let Some(seen) = &mut self.seen {
-            seen.mark(slot);
+        self.see(slot);
+        match &mut self.unindexed {
+            Some(unindexed) => unindexed.mark(slot),
+            None => self.index(slot, object),
         }
+    }
+
+    fn index(&mut self, slot: Slot, object: &Cached<T>) {
         for (part, driver) in self.view.indexes.iter_mut().zip(self.drivers.iter_mut()) {
             let (Some(part), Some(driver)) = (part, driver) else {
                 continue;
@@ -331,6 +375,19 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
         }
     }
 
+    /// Index what a relist brought, in slot order: postings then grow at their ends, and nothing
+    /// that was just indexed is moved by a split.
+    fn index_relisted(&mut self) {
+        let Some(unindexed) = self.unindexed.take() else {
+            return;
+        };
+        for slot in unindexed.slots() {
+            let object = self.view.table.get(slot).cloned();
+            let object = object.expect("a marked slot holds an object");
+            self.index(slot, &object);
+        }
+    }
+
     fn remove(&mut self, slot: Slot, hash: u64) {
         for (part, driver) in self.view.indexes.iter_mut().zip(self.drivers.iter_mut()) {
             if let (Some(part), Some(driver)) = (part, driver) {
@@ -338,7 +395,7 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
             }
         }
         self.view.table.remove(slot, hash, self.stamp);
-        self.ops.push(Op::Remove(slot, hash));
+        self.log.push(Op::Remove(slot, hash));
     }
 
     /// Merge a transition into the net change of its key.
@@ -407,10 +464,13 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
             let ends = superseded.entry(deleted.key.clone()).or_default();
             ends.push(deleted);
         }
-        self.seen = Some(Marks::new(self.view.table.slot_limit()));
+        let slot_limit = self.view.table.slot_limit();
+        self.seen = Some(Marks::new(slot_limit));
+        self.unindexed = Some(Marks::new(slot_limit));
         for new in items {
             self.replace_item(source, new, !reset, initial, &mut superseded);
         }
+        self.index_relisted();
         for object in bad {
             self.see_bad(&object);
             self.quarantine(source, object);

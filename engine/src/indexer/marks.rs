@@ -1,4 +1,4 @@
-//! A bit for each slot: what a relist has seen.
+//! A bit for each slot: what a relist has seen, and what it has still to index.
 use super::table::Slot;
 
 pub(super) struct Marks {
@@ -33,5 +33,15 @@ impl Marks {
             self.chunks[from.chunk() as usize] &= !(1 << from.within_chunk());
             self.mark(to);
         }
+    }
+
+    /// The marked slots, ascending.
+    pub(super) fn slots(self) -> impl Iterator<Item = Slot> {
+        let chunks = self.chunks.into_iter().zip(0_u32..);
+        chunks.flat_map(|(word, chunk)| {
+            (0..64)
+                .filter(move |bit| word >> bit & 1 == 1)
+                .map(move |bit| Slot(chunk << 6 | bit))
+        })
     }
 }

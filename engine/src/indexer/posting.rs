@@ -35,6 +35,12 @@ impl Posting {
         let Err(place) = block.binary_search(&slot) else {
             return false;
         };
+        if place == BLOCK_LIMIT {
+            // Slots that arrive in order fill their blocks to the brim.
+            self.blocks.insert(at + 1, Arc::new(vec![slot]));
+            self.len += 1;
+            return true;
+        }
         let block = Arc::make_mut(block);
         block.insert(place, slot);
         if block.len() > BLOCK_LIMIT {
@@ -87,6 +93,12 @@ impl Posting {
 
     /// The block in which a slot is or belongs: the last one that does not begin after it.
     fn block_of(&self, slot: Slot) -> usize {
+        // A relist adds slots in ascending order.
+        if let Some(last) = self.blocks.last()
+            && last[0] <= slot
+        {
+            return self.blocks.len() - 1;
+        }
         self.blocks
             .partition_point(|block| block[0] <= slot)
             .saturating_sub(1)

@@ -46,9 +46,17 @@ const CANDIDATES: usize = 8;
 /// Held versions that are looked at after each publish, to see whether they have been let go.
 const HELD_PER_PUBLISH: usize = 4;
 
-/// Operations that the log may hold before versions that would need its beginning are given up.
-/// Models are small, and must reach this limit too.
+/// Operations that the log may hold, whatever the size of the cache. Models are small, and must
+/// reach this limit too.
 const LOG_LIMIT_MIN: usize = if cfg!(informant_loom) { 4 } else { 1_024 };
+
+/// The log may hold this part of the cache's size before versions that need its beginning are
+/// given up: what they keep alive is not worth what they save.
+const LOG_PART_OF_CACHE: usize = 16;
+
+/// One batch may change this part of the cache before it is not logged at all: then copying what
+/// the next batches touch is cheaper than replaying it.
+const BATCH_PART_OF_CACHE: usize = 4;
 
 /// A change of the primary table.
 pub(super) type Operation<T> = Op<Cached<T>>;
@@ -134,29 +142,41 @@ impl<T: Send + Sync + 'static> Publisher<T> {
         view.sequence = self.current.sequence;
     }
 
-    /// Make a prepared version the current one. `ops` is what was done to it since `prepare`.
+    /// Operations that one batch may log.
+    pub(super) fn batch_limit(&self) -> usize {
+        LOG_LIMIT_MIN.max(self.current.len() / BATCH_PART_OF_CACHE)
+    }
+
+    /// Make a prepared version the current one. `ops` is what was done to it since `prepare`, or
+    /// `None` when that was too much to be replayed.
     pub(super) fn publish(
         &mut self,
         root: &Root<View<T>>,
         version: Arc<View<T>>,
-        ops: Vec<Op<Cached<T>>>,
+        ops: Option<Vec<Op<Cached<T>>>>,
         drivers: &mut Drivers<T>,
     ) {
         debug_assert_eq!(version.sequence, self.current.sequence + 1);
+        let mut replayable = true;
         for driver in drivers.iter_mut().flatten() {
-            driver.seal(version.sequence);
+            replayable &= driver.seal(version.sequence);
         }
-        self.log_operations += ops.len();
-        self.log.push_back((version.sequence, ops));
         self.current = version.clone();
         let replaced = root.swap(version);
         self.retired.push_back(replaced);
-        self.give_up_laggards(drivers);
+        match ops {
+            Some(ops) if replayable => {
+                self.log_operations += ops.len();
+                self.log.push_back((self.current.sequence, ops));
+                self.give_up_laggards(drivers);
+            }
+            _ => self.forget_retired(drivers),
+        }
         self.look_at_held(HELD_PER_PUBLISH);
         self.free(CHUNKS_PER_PUBLISH);
     }
 
-    /// Never use the retired versions again: the set of indexes has changed.
+    /// Never use the retired versions again: what they would have to replay is not there.
     pub(super) fn forget_retired(&mut self, drivers: &mut Drivers<T>) {
         self.log.clear();
         self.log_operations = 0;
@@ -168,7 +188,7 @@ impl<T: Send + Sync + 'static> Publisher<T> {
 
     /// Bound the log and the pool, and let go of what is beyond them.
     fn give_up_laggards(&mut self, drivers: &mut Drivers<T>) {
-        let limit = LOG_LIMIT_MIN.max(self.current.len() / 16);
+        let limit = LOG_LIMIT_MIN.max(self.current.len() / LOG_PART_OF_CACHE);
         // Enough versions that nobody holds are ready: what only older ones need can go.
         let mut ready = 0;
         let mut needed_from = self.current.sequence;

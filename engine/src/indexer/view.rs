@@ -33,7 +33,7 @@ pub struct View<T> {
 
 impl<T> Lane for Cached<T> {
     fn hash(&self, hasher: &RandomState) -> u64 {
-        hasher.hash_one(self.key_ref())
+        hasher.hash_one(self.key())
     }
 }
 
@@ -71,7 +71,7 @@ impl<T> View<T> {
 
     #[inline]
     pub(super) fn find(&self, hash: u64, key: KeyRef<'_>) -> Option<(Slot, &Cached<T>)> {
-        self.table.find(hash, |object| object.key_ref() == key)
+        self.table.find(hash, |object| object.key().is(key))
     }
 
     #[inline]

@@ -1,10 +1,10 @@
 //! The write side: one writer, which applies batches.
 use super::applied::{Applied, IndexFailure};
-use super::apply::Preparation;
+use super::apply::{Log, Preparation};
 use super::builder::IndexDeclaration;
 use super::index::{IndexConflict, UnknownIndex};
 use super::owners::Owners;
-use super::publish::{Drivers, Publisher};
+use super::publish::{Drivers, Operation, Publisher};
 use super::read::{Indexer, Shared};
 use super::view::View;
 use crate::delta::Batch;
@@ -67,6 +67,10 @@ impl<T: Send + Sync + 'static> IndexWriter<T> {
     /// number of readers or of held snapshots.
     pub fn apply(&mut self, batch: Batch<T>) -> Applied<T> {
         let mut version = self.publisher.prepare(&self.drivers);
+        let limit = self.publisher.batch_limit();
+        for driver in self.drivers.iter_mut().flatten() {
+            driver.begin(limit);
+        }
         let view = Arc::get_mut(&mut version).expect("a prepared version is the writer's alone");
         let preparation = Preparation::new(
             view,
@@ -74,13 +78,14 @@ impl<T: Send + Sync + 'static> IndexWriter<T> {
             &mut self.owners,
             self.shared.freshness.versioning,
             self.effective,
+            Log::new(limit),
         );
-        let (ops, applied) = preparation.run(batch);
-        self.publish(version, ops);
+        let (log, applied) = preparation.run(batch);
+        self.publish(version, log.finish());
         applied
     }
 
-    fn publish(&mut self, version: Arc<View<T>>, ops: Vec<super::publish::Operation<T>>) {
+    fn publish(&mut self, version: Arc<View<T>>, ops: Option<Vec<Operation<T>>>) {
         let shared = &self.shared;
         #[cfg(informant_mutant = "wake_before_swap")]
         return (
@@ -130,8 +135,7 @@ impl<T: Send + Sync + 'static> IndexWriter<T> {
         }
         view.indexes.push(Some(part));
         self.drivers.push(Some(driver));
-        self.publish(version, Vec::new());
-        self.publisher.forget_retired(&mut self.drivers);
+        self.publish(version, None);
         Ok(failures)
     }
 
@@ -157,8 +161,7 @@ impl<T: Send + Sync + 'static> IndexWriter<T> {
         // The position stays empty, so that handles of other indexes keep theirs.
         view.indexes[position] = None;
         self.drivers[position] = None;
-        self.publish(version, Vec::new());
-        self.publisher.forget_retired(&mut self.drivers);
+        self.publish(version, None);
         Ok(())
     }
 

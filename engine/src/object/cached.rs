@@ -20,13 +20,14 @@ use std::sync::Arc;
 /// ```
 pub struct Cached<T>(Arc<Entry<T>>);
 
-/// The key comes first: look-ups compare it, and it shares a cache line with the head of the `Arc`.
+/// The key comes first, which is what a look-up compares, and the object right behind it, which is
+/// what it is for: together with the head of the `Arc`, neighbouring cache lines.
 #[repr(C)]
 struct Entry<T> {
     key: ObjectKey,
+    object: T,
     resource_version: ResourceVersion,
     uid: Uid,
-    object: T,
 }
 
 impl<T> Cached<T> {

@@ -33,8 +33,11 @@ pub(crate) trait IndexDriver<T>: Send {
     fn clear(&mut self, part: &mut dyn IndexPart, slot: Slot, stamp: u64);
     /// The object in `from` now is in `to`.
     fn moved(&mut self, part: &mut dyn IndexPart, from: Slot, to: Slot, stamp: u64);
-    /// The version `stamp` is complete: what was done goes to the log, for other versions.
-    fn seal(&mut self, stamp: u64);
+    /// A version is going to be prepared, whose log may take so many operations of the objects.
+    fn begin(&mut self, limit: usize);
+    /// The version `stamp` is complete: what was done goes to the log, for other versions. False
+    /// when it was too much to be replayed; the whole log is void then.
+    fn seal(&mut self, stamp: u64) -> bool;
     /// Bring the part of a version that is at `reached` up to the newest sealed version.
     fn catch_up(&self, part: &mut dyn IndexPart, reached: u64);
     /// Forget the log of versions up to and including `stamp`.
@@ -48,9 +51,34 @@ pub(crate) struct Driver<T, V> {
     dictionary: Dictionary<V>,
     assigned: Assignments,
     /// What the version that is being prepared did so far.
-    pending: Vec<IndexOp<V>>,
+    pending: Pending<V>,
     log: VecDeque<(u64, Vec<IndexOp<V>>)>,
 }
+
+/// The log of the version in preparation, unless it is so long that copying beats replaying.
+struct Pending<V> {
+    ops: Vec<IndexOp<V>>,
+    limit: usize,
+    overflowed: bool,
+}
+
+impl<V> Pending<V> {
+    fn push(&mut self, op: IndexOp<V>) {
+        if self.overflowed {
+            return;
+        }
+        if self.ops.len() == self.limit {
+            self.overflowed = true;
+            self.ops = Vec::new();
+            return;
+        }
+        self.ops.push(op);
+    }
+}
+
+/// Index operations that a version may log for each operation of its objects: an update of one
+/// value is two.
+const OPS_PER_OBJECT: usize = 4;
 
 impl<T, V: Hash + Eq + Send + Sync + 'static> Driver<T, V> {
     pub(crate) fn new(name: Arc<str>, hasher: RandomState, function: IndexFunction<T, V>) -> Self {
@@ -60,7 +88,11 @@ impl<T, V: Hash + Eq + Send + Sync + 'static> Driver<T, V> {
             hasher,
             function,
             assigned: Assignments::default(),
-            pending: Vec::new(),
+            pending: Pending {
+                ops: Vec::new(),
+                limit: usize::MAX,
+                overflowed: false,
+            },
             log: VecDeque::new(),
         }
     }
@@ -120,7 +152,7 @@ impl<T, V: Hash + Eq + Send + Sync + 'static> Driver<T, V> {
         }
     }
 
-    fn run(pending: &mut Vec<IndexOp<V>>, table: &mut ValueTable<V>, op: IndexOp<V>, stamp: u64) {
+    fn run(pending: &mut Pending<V>, table: &mut ValueTable<V>, op: IndexOp<V>, stamp: u64) {
         table.apply(&op, stamp);
         pending.push(op);
     }
@@ -215,11 +247,18 @@ where
         }
     }
 
-    fn seal(&mut self, stamp: u64) {
-        if !self.pending.is_empty() {
-            self.log
-                .push_back((stamp, std::mem::take(&mut self.pending)));
+    fn begin(&mut self, limit: usize) {
+        self.pending.limit = limit.saturating_mul(OPS_PER_OBJECT);
+        self.pending.overflowed = false;
+        self.pending.ops.clear();
+    }
+
+    fn seal(&mut self, stamp: u64) -> bool {
+        if !self.pending.ops.is_empty() {
+            let ops = std::mem::take(&mut self.pending.ops);
+            self.log.push_back((stamp, ops));
         }
+        !self.pending.overflowed
     }
 
     fn catch_up(&self, part: &mut dyn IndexPart, reached: u64) {
