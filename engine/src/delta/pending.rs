@@ -116,7 +116,7 @@ impl<T> Pending<T> {
         compaction: Compaction,
     ) -> Option<Delta<T>> {
         self.inputs += 1;
-        self.reach(source, version);
+        self.reach(source, version, false);
         let Segment {
             groups,
             by_key,
@@ -159,7 +159,7 @@ impl<T> Pending<T> {
 
     pub(super) fn bad(&mut self, source: SourceId, object: BadObject) {
         self.inputs += 1;
-        self.reach(source, object.resource_version.clone());
+        self.reach(source, object.resource_version.clone(), false);
         let bad = &mut self.open.bad;
         if let Some(key) = &object.key {
             bad.retain(|(_, other)| other.key.as_ref() != Some(key));
@@ -171,7 +171,7 @@ impl<T> Pending<T> {
 
     pub(super) fn bookmark(&mut self, source: SourceId, version: ResourceVersion) {
         self.inputs += 1;
-        self.reach(source, version);
+        self.reach(source, version, false);
     }
 
     pub(super) fn resync(&mut self, targets: ResyncTargets) {
@@ -189,7 +189,11 @@ impl<T> Pending<T> {
         compaction: Compaction,
     ) -> Superseded<T> {
         self.inputs += 1;
-        self.reach(replace.source, replace.resource_version.clone());
+        self.reach(
+            replace.source,
+            replace.resource_version.clone(),
+            replace.reset,
+        );
         if !self.open.is_empty() {
             let open = std::mem::replace(&mut self.open, Segment::new());
             self.earlier.push(Earlier::Segment(open));
@@ -307,13 +311,17 @@ impl<T> Pending<T> {
         }
     }
 
-    /// The source has come this far. An input without a version says nothing about that.
-    fn reach(&mut self, source: SourceId, version: ResourceVersion) {
+    /// The source has come this far: never back, except in a reset, so that how far a batch comes
+    /// does not depend on where one ends. An input without a version says nothing about that.
+    fn reach(&mut self, source: SourceId, version: ResourceVersion, reset: bool) {
         if version.is_empty() {
             return;
         }
         match self.versions.iter_mut().find(|(s, _)| *s == source) {
-            Some((_, reached)) => *reached = version,
+            Some((_, reached)) if reset || !version.is_older_than(reached, self.versioning) => {
+                *reached = version;
+            }
+            Some(_) => (),
             None => self.versions.push((source, version)),
         }
     }
