@@ -23,6 +23,8 @@ pub struct KeyRef<'a>(Form<'a>);
 enum Form<'a> {
     /// `namespace/name` or `name`, as it is stored.
     Joined(&'a str),
+    /// A name without a namespace. A slash in it makes it no key, never a namespace.
+    Name(&'a str),
     /// The parts, whose namespace is not empty.
     Parts(&'a str, &'a str),
 }
@@ -32,7 +34,7 @@ impl<'a> KeyRef<'a> {
     #[must_use]
     pub const fn new(namespace: &'a str, name: &'a str) -> Self {
         Self(if namespace.is_empty() {
-            Form::Joined(name)
+            Form::Name(name)
         } else {
             Form::Parts(namespace, name)
         })
@@ -56,6 +58,7 @@ impl<'a> KeyRef<'a> {
     fn parts(&self) -> (&'a str, &'a str) {
         match self.0 {
             Form::Parts(namespace, name) => (namespace, name),
+            Form::Name(name) => ("", name),
             Form::Joined(text) => match text.split_once('/') {
                 Some((namespace, name)) if !namespace.is_empty() => (namespace, name),
                 _ => ("", text),
@@ -87,6 +90,7 @@ impl<'a> KeyRef<'a> {
     fn is_text(&self, text: &[u8]) -> bool {
         match self.0 {
             Form::Joined(joined) => joined.as_bytes() == text,
+            Form::Name(name) => name.as_bytes() == text && !name.contains('/'),
             Form::Parts(namespace, name) => {
                 let slash = namespace.len();
                 text.len() == slash + 1 + name.len()
@@ -118,7 +122,7 @@ impl Hash for KeyRef<'_> {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self.0 {
-            Form::Joined(text) => state.write(text.as_bytes()),
+            Form::Joined(text) | Form::Name(text) => state.write(text.as_bytes()),
             Form::Parts(namespace, name) => {
                 let (slash, len) = (namespace.len(), namespace.len() + 1 + name.len());
                 if len > JOINED_ON_STACK {
@@ -139,9 +143,9 @@ impl PartialEq for KeyRef<'_> {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         match (self.0, other.0) {
-            (Form::Parts(..), Form::Parts(..)) => self.parts() == other.parts(),
             (Form::Joined(text), _) => other.is_text(text.as_bytes()),
             (_, Form::Joined(text)) => self.is_text(text.as_bytes()),
+            _ => self.parts() == other.parts(),
         }
     }
 }
@@ -190,7 +194,7 @@ impl<'a> From<&'a String> for KeyRef<'a> {
 impl fmt::Display for KeyRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Form::Joined(text) => f.write_str(text),
+            Form::Joined(text) | Form::Name(text) => f.write_str(text),
             Form::Parts(namespace, name) => write!(f, "{namespace}/{name}"),
         }
     }
@@ -394,6 +398,10 @@ mod tests {
         assert_eq!(KeyRef::from("node1"), cluster.as_ref());
         assert_ne!(KeyRef::from("/node1"), cluster.as_ref());
         assert!(matches!(KeyRef::parse("a/b/c"), Err(KeyError::Slash(_))));
+        assert!(matches!(ObjectKey::new("", "a/b"), Err(KeyError::Slash(_))));
+        assert_ne!(KeyRef::new("", "ns1/node1"), namespaced.as_ref());
+        assert_ne!(KeyRef::new("", "ns1/node1"), KeyRef::from("ns1/node1"));
+        assert!(!namespaced.is(KeyRef::new("", "ns1/node1")));
         assert!(matches!(
             KeyRef::parse("/node1"),
             Err(KeyError::EmptyNamespace(_))
