@@ -10,7 +10,7 @@ use super::report::{NotSynced, NotSyncedReason, SourceReport};
 use super::stream::EventStream;
 use super::write_tracker::WriteTracker;
 use crate::clock::Timestamp;
-use crate::delta::SourceId;
+use crate::delta::{QueueMetrics, SourceId};
 use crate::indexer::{IndexConflict, IndexDeclaration, IndexFailure, Indexer, Snapshot, WaitError};
 use crate::object::{Cached, KeyRef, ResourceVersion, Versioning};
 use crate::reflector::{ReflectorHandle, ReflectorStatus};
@@ -154,6 +154,8 @@ pub struct InformerStatus {
     pub quarantined: usize,
     /// The version that the cache has reached, for each source that has brought something.
     pub versions: Vec<(SourceId, ResourceVersion)>,
+    /// What waits for the cache.
+    pub queue: QueueMetrics,
     /// What each source's reflector is doing.
     pub sources: Vec<(SourceId, ReflectorStatus)>,
     /// The handlers.
@@ -471,6 +473,7 @@ impl<T: Send + Sync + 'static> SharedInformer<T> {
             objects: view.len(),
             quarantined: view.quarantine().count(),
             versions: view.versions().to_vec(),
+            queue: hub.queue.metrics(),
             sources: self
                 .inner
                 .reflectors
