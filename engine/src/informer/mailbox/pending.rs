@@ -179,6 +179,10 @@ impl<T> PendingMap<T> {
         {
             entry.deleted = Some(Box::new(deleted.clone()));
         }
+        #[cfg(informant_mutant = "mailbox_old_of_the_last_change")]
+        if step.old.is_some() {
+            entry.seen = step.old.cloned();
+        }
         let superseded = std::mem::replace(&mut entry.new, step.new.cloned());
         let was_initial = entry.initial;
         entry.initial = step.initial || (was_initial && step.deleted.is_none());

@@ -74,6 +74,10 @@ impl Cluster {
         state.send(&WatchEvent::Deleted(object));
     }
 
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.lock().objects.contains_key(name)
+    }
+
     /// Cut all watches and forget history: what happens before the next list is seen only by it.
     pub(crate) fn disrupt(&self, meanwhile: impl FnOnce(&Self)) {
         self.0.lock().watchers.clear();

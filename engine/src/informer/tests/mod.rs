@@ -6,6 +6,7 @@ mod life;
 mod readers;
 mod recorder;
 mod resyncs;
+mod stress;
 
 use super::{InformerBuilder, SharedInformer};
 use cluster::{Cluster, Pod, show};
