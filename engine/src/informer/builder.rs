@@ -301,7 +301,7 @@ impl<T: Send + Sync + 'static> InformerBuilder<T> {
             digest,
             exporter: Exporter::new(&name),
         };
-        jobs.push(Box::pin(resync(hub.clone(), queue.producer(SourceId(0)))));
+        jobs.push(Box::pin(resync(hub.clone())));
         SharedInformer::new(Inner {
             hub,
             requests,

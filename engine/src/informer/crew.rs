@@ -57,9 +57,14 @@ impl Crew {
 
     /// Run a handler's job on a thread of its own, from now on.
     pub(super) fn hire_thread(&self, name: &str, job: Job) -> io::Result<()> {
+        // An asynchronous handler may use what needs the runtime: timers, sockets, other tasks.
+        let runtime = Handle::try_current().ok().or_else(|| self.runtime());
         let thread = std::thread::Builder::new()
             .name(format!("informant-{name}"))
-            .spawn(move || block_on(job))?;
+            .spawn(move || {
+                let _entered = runtime.as_ref().map(Handle::enter);
+                block_on(job);
+            })?;
         let late = {
             let mut state = self.state.lock();
             state.threads.retain(|thread| !thread.is_finished());
@@ -75,6 +80,13 @@ impl Crew {
             let _panicked = late.join();
         }
         Ok(())
+    }
+
+    fn runtime(&self) -> Option<Handle> {
+        match &self.state.lock().tasks {
+            Tasks::Working(runtime, _) => Some(runtime.clone()),
+            Tasks::Waiting(_) | Tasks::Ended => None,
+        }
     }
 
     /// Drop the job of a handler that was removed before the start.

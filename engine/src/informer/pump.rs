@@ -4,7 +4,7 @@ use super::mailbox::Round;
 use super::metrics::Exporter;
 use super::report::InformerError;
 use crate::clock::Sleep;
-use crate::delta::{Batch, HandlerId, Producer, ResyncTargets, SourceId};
+use crate::delta::{Batch, HandlerId, ResyncTargets, SourceId};
 use crate::indexer::{IndexConflict, IndexDeclaration, IndexFailure, IndexWriter};
 use crate::reflector::DigestFeed;
 use std::collections::BTreeSet;
@@ -58,6 +58,8 @@ impl<T: Send + Sync + 'static> Pump<T> {
                             () = hub.life.stop.stopped() => return,
                             () = delayed => {}
                         }
+                        // Those who were woken have their turn before the next batch grows.
+                        tokio::task::yield_now().await;
                         maintenance = Some(hub.clock.sleep_until(hub.clock.now() + MAINTENANCE_DELAY));
                     }
                     Err(_closed) => return,
@@ -125,7 +127,7 @@ impl<T: Send + Sync + 'static> Pump<T> {
 }
 
 /// Ask for resyncs on the informer's grid until stopped.
-pub(super) async fn resync<T: Send + Sync + 'static>(hub: Arc<Hub<T>>, producer: Producer<T>) {
+pub(super) async fn resync<T: Send + Sync + 'static>(hub: Arc<Hub<T>>) {
     loop {
         let Some(tick) = hub.schedule.lock().next_tick() else {
             return;
@@ -136,12 +138,14 @@ pub(super) async fn resync<T: Send + Sync + 'static>(hub: Arc<Hub<T>>, producer:
             () = hub.clock.sleep_until(tick) => {}
         }
         let due: Vec<HandlerId> = hub.schedule.lock().due(hub.clock.now());
-        if !due.is_empty()
-            && producer
-                .resync(ResyncTargets::Handlers(due.into()))
-                .is_err()
-        {
-            return;
+        if due.is_empty() {
+            continue;
+        }
+        // A fresh end of the queue each time: one from before a reset of the source is void, and a
+        // reset must not end resyncs.
+        let producer = hub.queue.producer(SourceId::default());
+        if let Err(error) = producer.resync(ResyncTargets::Handlers(due.into())) {
+            tracing::debug!(informer = %hub.reporter.name, %error, "no resync at this tick");
         }
     }
 }

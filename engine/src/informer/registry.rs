@@ -242,3 +242,86 @@ impl Due {
         }
     }
 }
+
+#[cfg(all(test, not(informant_loom)))]
+mod tests {
+    use super::*;
+    use crate::indexer::Change;
+    use crate::informer::event::Notice;
+    use crate::informer::mailbox::{Chunk, Policy};
+    use crate::object::{Cached, Incoming, Meta};
+    use std::task::{Context, Poll, Waker};
+
+    struct Frozen(Vec<Cached<u64>>);
+
+    impl Contents<u64> for Frozen {
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+        fn objects(&self) -> Vec<Cached<u64>> {
+            self.0.clone()
+        }
+    }
+
+    fn object(name: &str, version: u64) -> Cached<u64> {
+        let meta = Meta::new("ns", name, "u", &version.to_string()).unwrap();
+        Cached::from(Incoming::new(meta, version))
+    }
+
+    fn is_resync(notice: &Notice<'_, u64>) -> bool {
+        matches!(notice, Notice::Updated { old, new } if old.ptr_eq(new))
+    }
+
+    /// (changes, resyncs) that wait for the handler.
+    fn take(mailbox: &Mailbox<u64>) -> (usize, usize) {
+        let (mut changes, mut resyncs) = (0, 0);
+        let mut context = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Some(chunk)) = mailbox.poll_take(&mut context) {
+            let chunk: Chunk<u64> = chunk;
+            for at in 0..chunk.len() {
+                match is_resync(&chunk.telling(at).first) {
+                    true => resyncs += 1,
+                    false => changes += 1,
+                }
+            }
+        }
+        (changes, resyncs)
+    }
+
+    /// W-S6: whom a resync is for came with it, also where a change stands in the same batch.
+    #[test]
+    fn a_resync_beside_a_change_is_for_its_targets_only() {
+        let registry = Registry::new();
+        let quiet = object("quiet", 1);
+        let mailboxes: Vec<_> = (0..3)
+            .map(|_| {
+                let mailbox = Arc::new(Mailbox::new(Policy::Coalesce));
+                let start = || Box::new(Frozen(vec![quiet.clone()])) as Box<dyn Contents<u64>>;
+                let (id, _) = registry.join(None, mailbox.clone(), start).unwrap();
+                assert_eq!(take(&mailbox), (1, 0));
+                (id, mailbox)
+            })
+            .collect();
+        let changed = object("changed", 2);
+        let round = Round::new(
+            vec![Change {
+                old: None,
+                new: Some(changed.clone()),
+                deleted: None,
+                initial: false,
+            }],
+            None,
+            Vec::new(),
+        );
+        let due = [
+            ResyncTargets::Handlers([mailboxes[1].0].into()),
+            ResyncTargets::Handlers([HandlerId(99), mailboxes[1].0].into()),
+        ];
+        registry.begin();
+        registry.dispatch(&round, &due, true, &|| {
+            Box::new(Frozen(vec![quiet.clone(), changed.clone()]))
+        });
+        let told: Vec<_> = mailboxes.iter().map(|(_, mailbox)| take(mailbox)).collect();
+        assert_eq!(told, [(1, 0), (1, 1), (1, 0)]);
+    }
+}

@@ -97,7 +97,7 @@ pub enum FactoryError {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FactoryNotSynced {
-    /// The factory was not started.
+    /// The factory was not started, or was shut down before it was.
     #[error("the informer factory was not started within {waited:?}")]
     NotStarted {
         /// How long the wait was.
@@ -299,16 +299,16 @@ impl InformerFactory {
         let until = since + deadline;
         let started = || {
             let state = self.shared.state.lock();
-            (state.started || state.shut_down).then_some(())
+            (state.started || state.shut_down).then_some(state.started)
         };
-        tokio::select! {
+        let started = tokio::select! {
             biased;
-            () = self.shared.changed.until(started) => {}
-            () = clock.sleep_until(until) => {
-                return Err(FactoryNotSynced::NotStarted {
-                    waited: clock.now().since(since),
-                });
-            }
+            started = self.shared.changed.until(started) => started,
+            () = clock.sleep_until(until) => false,
+        };
+        if !started {
+            let waited = clock.now().since(since);
+            return Err(FactoryNotSynced::NotStarted { waited });
         }
         let members = self.shared.state.lock().members.all();
         let waits = members.iter().map(|member| async {

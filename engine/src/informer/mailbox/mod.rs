@@ -20,6 +20,7 @@ mod chunk;
 mod pending;
 mod policy;
 mod round;
+mod segment;
 mod state;
 #[cfg(all(test, not(informant_loom)))]
 mod tests;
@@ -29,7 +30,8 @@ pub use policy::{PastLimit, Policy};
 pub(crate) use round::{Contents, Current, Round};
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, WaitSet};
-use state::{Graveyard, Next, State};
+use segment::{Graveyard, Next};
+use state::State;
 use std::task::{Context, Poll};
 
 /// Changes that may wait unfolded before the dispatcher folds them for a handler that lags.

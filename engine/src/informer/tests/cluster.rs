@@ -88,6 +88,20 @@ impl Cluster {
         state.watchers.clear();
     }
 
+    /// Bring the cluster back to an older state, as from a backup.
+    pub(crate) fn restore(&self, version: u64, names: &[&str]) {
+        let state = &mut *self.0.lock();
+        state.watchers.clear();
+        state.log.clear();
+        state.version = version;
+        state
+            .objects
+            .retain(|name, _| names.contains(&name.as_str()));
+        for object in state.objects.values_mut() {
+            object.meta.resource_version = version.into();
+        }
+    }
+
     pub(crate) fn fail_lists(&self, error: Option<SourceError>) {
         self.0.lock().list_error = error;
     }
@@ -160,7 +174,7 @@ impl ListWatch for Cluster {
         let mut state = self.0.lock();
         let from = options.resource_version.as_number().unwrap_or(0);
         let oldest = state.log.first().map_or(state.version + 1, |(v, _)| *v);
-        if from + 1 < oldest {
+        if from + 1 < oldest || from > state.version {
             return Err(SourceError::Api(ApiStatus::expired("too old")));
         }
         let (sender, receiver) = mpsc::unbounded_channel();

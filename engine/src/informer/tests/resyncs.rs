@@ -95,3 +95,25 @@ async fn c080_one_failed_resync_does_not_end_resyncs() {
     assert_eq!(registration.status().panics, 1);
     assert_eq!(cluster.lists().len(), 1, "no relist is needed");
 }
+
+/// A reset of the source is told once, before the differences, and ends neither watching nor resyncs.
+#[tokio::test(start_paused = true)]
+async fn a_reset_of_the_source_is_told_and_does_not_end_resyncs() {
+    let cluster = Cluster::with(&["a", "b"]);
+    let informer = informer(&cluster).resync(4 * SOON).build();
+    let recorder = Recorder::default();
+    let _registration = informer.add_handler(recorder.handler()).unwrap();
+    informer.start().unwrap();
+    informer.wait_for_sync(SOON).await.unwrap();
+    settle().await;
+    recorder.take();
+    cluster.restore(5, &["a"]);
+    tokio::time::sleep(3 * SOON).await;
+    let told = recorder.take();
+    assert_eq!(told[0], "RESET(0)", "{told:?}");
+    let mut differences = told[1..].to_vec();
+    differences.sort();
+    assert_eq!(differences, ["DEL?(b, last=b@2)", "UPD(a@1 -> a@5)"]);
+    tokio::time::sleep(2 * SOON).await;
+    assert_eq!(recorder.take(), ["UPD(a@5 -> a@5)"]);
+}
