@@ -3,6 +3,7 @@ use super::Options;
 use super::cluster::Sample;
 use super::latency::Quantiles;
 use crate::output::{complain, grouped, micros};
+use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -34,7 +35,8 @@ impl Live {
             Some(u64::from(options.seconds) * 1000),
             ProgressDrawTarget::stderr(),
         );
-        let template = "{msg}\n{wide_bar:.cyan/dim} {prefix}";
+        // The bar leaves room at the end of the line: the terminal echoes ^C there.
+        let template = "{msg}\n  {bar:32.cyan/dim} {prefix}";
         view.set_style(
             ProgressStyle::with_template(template)
                 .expect("the template is well formed")
@@ -77,8 +79,8 @@ impl Live {
             .set_position(u64::try_from(sample.at.as_millis()).unwrap_or(u64::MAX));
         self.view
             .set_prefix(format!("{:.1} s", sample.at.as_secs_f64()));
-        self.view
-            .set_message(format!("{}\n{}", self.title, lines(sample, &rates)));
+        let text = format!("{}\n{}", self.title, lines(sample, &rates));
+        self.view.set_message(fitting(&text));
         self.view.tick();
     }
 
@@ -121,7 +123,20 @@ impl Drop for Live {
     }
 }
 
-/// For a terminal; each line is short enough for a narrow one.
+/// The text with each line cut to less than the terminal's width: a line that fills it would leave remains.
+fn fitting(text: &str) -> String {
+    let (_, columns) = Term::stderr().size();
+    let lines = text.lines().map(|line| {
+        let line: String = line
+            .chars()
+            .take(usize::from(columns.saturating_sub(1)))
+            .collect();
+        line
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// For a terminal.
 fn lines(sample: &Sample, rates: &Rates) -> String {
     let Rates {
         events,

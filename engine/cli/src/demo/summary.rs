@@ -68,7 +68,7 @@ impl Summary {
         }
         writeln!(
             out,
-            "source     {} events in {:.1} s ({}/s), {} watches, {} relists",
+            "source     {} events in {:.1} s ({}/s); watches {}, relists {}",
             grouped(self.events),
             self.seconds,
             each_second(self.events),
