@@ -1,0 +1,12 @@
+//! What the engine is measured against.
+pub(crate) mod client_go;
+pub(crate) mod client_go_model;
+pub(crate) mod floor;
+#[cfg_attr(not(feature = "peers-kube"), path = "kube_absent.rs")]
+pub(crate) mod kube;
+
+/// Names of the peers in rows.
+pub(crate) const FLOOR: &str = "floor";
+pub(crate) const MODEL: &str = "client-go-model";
+pub(crate) const CLIENT_GO: &str = "client-go";
+pub(crate) const KUBE: &str = "kube-runtime";
