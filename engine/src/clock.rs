@@ -234,6 +234,58 @@ impl Drop for ManualSleep {
     }
 }
 
+/// The clock of the machine without a runtime: its sleeps work in the blocking forms of waits
+/// (`get_blocking` and the like), and nowhere else. Nothing runs behind your back.
+///
+/// ```
+/// use informant::StdClock;
+/// use informant::work_queue::{WorkQueue, WorkQueueConfig};
+/// use std::{sync::Arc, time::Duration};
+/// let queue = WorkQueue::new(WorkQueueConfig::new(Arc::new(StdClock::new())));
+/// queue.add_after("a", Duration::from_millis(1));
+/// assert_eq!(*queue.get_blocking()?, "a");
+/// # Ok::<_, informant::work_queue::ShutDown>(())
+/// ```
+#[derive(Debug)]
+pub struct StdClock {
+    origin: std::time::Instant,
+}
+
+impl StdClock {
+    /// A clock whose origin is now.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            origin: std::time::Instant::now(),
+        }
+    }
+}
+
+impl Default for StdClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for StdClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.origin.elapsed())
+    }
+
+    fn sleep_until(&self, deadline: Timestamp) -> Sleep {
+        let deadline = self.origin.checked_add(deadline.0);
+        Box::pin(std::future::poll_fn(move |_| match deadline {
+            Some(at) if at <= std::time::Instant::now() => Poll::Ready(()),
+            Some(at) => {
+                crate::sync::poll_again_at(at);
+                Poll::Pending
+            }
+            // Too far away to be told: never.
+            None => Poll::Pending,
+        }))
+    }
+}
+
 /// The clock of the machine, through tokio: a paused tokio runtime pauses it too.
 #[cfg(feature = "tokio")]
 #[derive(Debug)]

@@ -24,7 +24,7 @@ pub mod json;
 
 #[cfg(feature = "tokio")]
 pub use clock::SystemClock;
-pub use clock::{Clock, ManualClock, SharedClock, Sleep, Timestamp};
+pub use clock::{Clock, ManualClock, SharedClock, Sleep, StdClock, Timestamp};
 #[cfg(feature = "tokio")]
 pub use informer::{InformerFactory, SharedInformer};
 pub use object::{

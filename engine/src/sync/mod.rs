@@ -17,4 +17,4 @@ mod wait_set;
 pub(crate) use modelled::*;
 #[cfg(not(informant_loom))]
 pub(crate) use native::*;
-pub(crate) use wait_set::{WaitSet, block_on};
+pub(crate) use wait_set::{WaitSet, block_on, poll_again_at};

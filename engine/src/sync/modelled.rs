@@ -101,6 +101,11 @@ impl Parker {
         *token = false;
     }
 
+    /// Models have no time: a deadline may have come.
+    pub(crate) fn park_until(&self, _deadline: std::time::Instant) {
+        *self.0.lock() = false;
+    }
+
     pub(crate) fn unpark(&self) {
         *self.0.lock() = true;
         self.1.notify_one();

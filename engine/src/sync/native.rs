@@ -60,6 +60,17 @@ impl Parker {
         *token = false;
     }
 
+    /// As [`Parker::park`], until `deadline` at the latest.
+    pub(crate) fn park_until(&self, deadline: std::time::Instant) {
+        let mut token = self.0.lock();
+        while !*token {
+            if self.1.wait_until(&mut token, deadline).timed_out() {
+                break;
+            }
+        }
+        *token = false;
+    }
+
     pub(crate) fn unpark(&self) {
         *self.0.lock() = true;
         self.1.notify_one();
