@@ -35,8 +35,9 @@ impl Live {
             Some(u64::from(options.seconds) * 1000),
             ProgressDrawTarget::stderr(),
         );
-        // The bar leaves room at the end of the line: the terminal echoes ^C there.
-        let template = "{msg}\n  {bar:32.cyan/dim} {prefix}";
+        // The terminal's echo of ^C pushes the view up by a line, which then stays when the view is
+        // cleared: let it be an empty one.
+        let template = "\n{msg}\n  {bar:32.cyan/dim} {prefix}";
         view.set_style(
             ProgressStyle::with_template(template)
                 .expect("the template is well formed")
@@ -89,6 +90,7 @@ impl Live {
         if self.view.is_hidden() {
             complain(note);
         } else {
+            // Short, so that the line stays one.
             self.view.set_prefix(note.to_owned());
             self.view.tick();
         }

@@ -117,7 +117,7 @@ async fn demo(options: &Options) -> Result<summary::Summary, Box<dyn std::error:
         }
     };
     if interrupted {
-        live.note("interrupted: verifying what was done");
+        live.note("interrupted");
         tokio::spawn(async {
             if tokio::signal::ctrl_c().await.is_ok() {
                 // The shell's convention for a process that an interrupt has ended.
