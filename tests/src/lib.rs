@@ -1,1 +1,2 @@
 //! What the tests of the whole pipeline share: oracles and the scenario runner.
+pub mod trace;

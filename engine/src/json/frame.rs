@@ -96,6 +96,13 @@ impl Frame {
         if is_too_deep(text) {
             return Err(FrameError::TooDeep);
         }
+        // Decoding would also take the fields from an array, in their order.
+        if matches!(type_of(text), "an array") {
+            return Err(FrameError::Json {
+                message: "an array, expected an object with a type and an object".to_owned(),
+                column: text.len() - text.trim_start().len() + 1,
+            });
+        }
         let envelope: Envelope<'_> = parse(text, text)?;
         let object = envelope.object.get();
         Ok(match &*envelope.kind {
@@ -502,7 +509,11 @@ mod tests {
             ("", "EOF while parsing"),
             ("{", "column 1: EOF while parsing an object"),
             ("null", "expected an object with a type and an object"),
-            ("[]", "invalid"),
+            (" []", "column 2: an array, expected an object"),
+            (
+                r#"["ADDED",{"metadata":{"name":"a","resourceVersion":"1"}}]"#,
+                "column 1: an array",
+            ),
             ("{}", "missing field `type`"),
             (r#"{"type":"ADDED"}"#, "missing field `object`"),
             (r#"{"type":7,"object":{}}"#, "invalid type: integer"),

@@ -80,7 +80,7 @@ pub(super) fn of_undecodable(text: &str, error: &serde_json::Error) -> BadObject
     }
     let reason = match type_of(text) {
         "an object" => format!("it cannot be decoded: {}", without_position(error)),
-        found => format!("it is {found}, expected an object"),
+        found => return nameless(format!("it is {found}, expected an object")).0,
     };
     let metadata = serde_json::from_str::<MetadataOnly<'_>>(text)
         .ok()

@@ -225,7 +225,11 @@ mod tests {
         assert!(reason.contains("number out of range"), "{reason}");
         let (key, ..) = bad(r#"{"spec":"\ud800","metadata":{"name":"p","resourceVersion":"7"}}"#);
         assert_eq!(key.as_deref(), Some("p"));
-        assert_eq!(bad("[]").0, None);
+        assert_eq!(
+            bad(r#"[{"name":"p","resourceVersion":"7"}]"#).0,
+            None,
+            "an array has no fields"
+        );
         assert_eq!(bad("").0, None);
     }
 }
