@@ -3,6 +3,7 @@
 
 mod clock;
 mod object;
+mod selector;
 mod stop;
 mod sync;
 
@@ -31,4 +32,5 @@ pub use object::{
     Cached, Incoming, KeyError, KeyRef, Meta, MetaError, Object, ObjectKey, ResourceVersion, Uid,
     Versioning,
 };
+pub use selector::{LabelSelector, Operator, Requirement, SelectorError};
 pub use stop::StopToken;

@@ -6,10 +6,12 @@ mod error;
 mod event;
 pub mod memory;
 mod options;
+mod shard;
 
 pub use error::{ApiStatus, Recovery, SourceError, StatusCause};
 pub use event::{BadObject, ListPage, WatchEvent, WatchStream};
 pub use options::{ListOptions, Selectors, VersionMatch, WatchOptions};
+pub use shard::{ShardField, ShardRange, ShardSelector, ShardSelectorError, shard_hash};
 
 use crate::object::Versioning;
 use std::future::Future;
