@@ -1,6 +1,7 @@
 //! The loop that a handler's task (or thread) runs: mailbox to handler.
 use super::handler::Deliver;
 use super::mailbox::{Chunk, Mailbox};
+use crate::clock::SharedClock;
 use crate::indexer::panic_message;
 use crate::object::ObjectKey;
 use std::cell::Cell;
@@ -9,9 +10,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
-/// Tellings between two yields to the runtime, so that a handler with much to do lets others run.
-const TELLINGS_PER_TURN: usize = 256;
+/// How long a handler with much to do goes on before it lets others run, and how many tellings at
+/// the most where that time does not pass (a clock that stands).
+const TURN: Duration = Duration::from_micros(200);
+const TELLINGS_PER_TURN: usize = 4096;
 
 /// Told of a call that panicked: the key that the call was about, and the panic's message.
 pub(crate) type OnPanic = Arc<dyn Fn(Option<&ObjectKey>, String) + Send + Sync>;
@@ -24,6 +28,7 @@ pub(crate) type OnPanic = Arc<dyn Fn(Option<&ObjectKey>, String) + Send + Sync>;
 pub(crate) struct Driver<T, D> {
     handler: D,
     on_panic: OnPanic,
+    clock: SharedClock,
     ended: MarkEnded<T>,
 }
 
@@ -36,23 +41,30 @@ impl<T> Drop for MarkEnded<T> {
 }
 
 impl<T: Send + Sync + 'static, D: Deliver<T>> Driver<T, D> {
-    pub(crate) fn new(mailbox: Arc<Mailbox<T>>, handler: D, on_panic: OnPanic) -> Self {
+    pub(crate) fn new(
+        mailbox: Arc<Mailbox<T>>,
+        handler: D,
+        on_panic: OnPanic,
+        clock: SharedClock,
+    ) -> Self {
         Self {
             handler,
             on_panic,
+            clock,
             ended: MarkEnded(mailbox),
         }
     }
 
     /// Deliver until the mailbox is closed.
     pub(crate) async fn run(mut self) {
-        let mut turn = 0;
+        let (mut told, mut since) = (0, self.clock.now());
         while let Some(chunk) = self.ended.0.take().await {
-            turn += chunk.len();
+            told += chunk.len();
             self.deliver(&chunk).await;
-            if turn >= TELLINGS_PER_TURN {
-                turn = 0;
+            let now = self.clock.now();
+            if told >= TELLINGS_PER_TURN || now.since(since) >= TURN {
                 yield_now().await;
+                (told, since) = (0, now);
             }
         }
     }

@@ -155,7 +155,8 @@ impl<T: Send + Sync + 'static> Hub<T> {
                 message,
             });
         });
-        let driver = Driver::new(registration.mailbox.clone(), handler, on_panic);
+        let mailbox = registration.mailbox.clone();
+        let driver = Driver::new(mailbox, handler, on_panic, self.clock.clone());
         let job = Box::pin(driver.run());
         if options.dedicated_thread {
             // On failure the registration is dropped, which removes the handler.

@@ -10,6 +10,7 @@ use super::event::Notice;
 use super::handler::{Direct, Handler};
 use super::mailbox::{Contents, Mailbox, Policy, Round};
 use super::registry::Registry;
+use crate::clock::{Clock, Sleep, Timestamp};
 use crate::indexer::Change;
 use crate::object::{Cached, Incoming, Meta};
 use crate::sync::{Mutex, block_on};
@@ -19,6 +20,19 @@ use std::sync::Arc;
 fn object(version: u64) -> Cached<u64> {
     let meta = Meta::new("ns", "a", "u", &version.to_string()).unwrap();
     Cached::from(Incoming::new(meta, version))
+}
+
+/// A clock that stands and takes no lock.
+#[derive(Debug)]
+struct Standing;
+
+impl Clock for Standing {
+    fn now(&self) -> Timestamp {
+        Timestamp::default()
+    }
+    fn sleep_until(&self, _deadline: Timestamp) -> Sleep {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// One object whose value is the version; 0 is "not there yet".
@@ -105,6 +119,7 @@ fn deliver(mailbox: &Arc<Mailbox<u64>>, until: u64) -> u64 {
         mailbox.clone(),
         Direct(handler),
         Arc::new(|_, message| panic!("{message}")),
+        Arc::new(Standing),
     );
     block_on(driver.run());
     let last = *last.lock();

@@ -11,7 +11,7 @@
 //!   and leaves it out of the hand-over of that batch.
 //!
 //! Neither waits for the other: the lock is held for moments, never during an apply or a hand-over.
-use super::mailbox::{Contents, Current, Mailbox, PastLimit, Round};
+use super::mailbox::{Contents, Current, Mailbox, Merges, PastLimit, Round};
 use crate::delta::{HandlerId, ResyncTargets};
 use crate::sync::Mutex;
 use std::sync::Arc;
@@ -153,9 +153,11 @@ impl<T> Registry<T> {
         for member in &joined {
             member.mailbox.start(Some(current()), upstream_synced);
         }
-        let mut delaying = Vec::new();
+        let (mut delaying, mut merges) = (Vec::new(), Merges::new());
         let mut hand_over = |member: &Member<T>, resync: bool| {
-            member.mailbox.push(round, resync, upstream_synced, current);
+            member
+                .mailbox
+                .push(round, resync, upstream_synced, current, &mut merges);
             if member.mailbox.policy().past_limit() == Some(PastLimit::Block) {
                 delaying.push(member.mailbox.clone());
             }
@@ -279,9 +281,10 @@ mod tests {
         while let Poll::Ready(Some(chunk)) = mailbox.poll_take(&mut context) {
             let chunk: Chunk<u64> = chunk;
             for at in 0..chunk.len() {
-                match is_resync(&chunk.telling(at).first) {
-                    true => resyncs += 1,
-                    false => changes += 1,
+                if is_resync(&chunk.telling(at).first) {
+                    resyncs += 1;
+                } else {
+                    changes += 1;
                 }
             }
         }

@@ -13,10 +13,13 @@
 //!
 //! # Memory
 //! A coalescing handler that does not come back would pin every batch. So once more changes wait
-//! unfolded than [`FOLD_AT`] (and than what stands in `queue`), the dispatcher folds them: constant
-//! work per change, one entry per key. It never does while the task itself folds (`busy`), since
-//! then the task is alive.
+//! unfolded than [`FOLD_AT`] (and than what stands in `queue`), and [`PATIENCE`] pushes have not been
+//! answered, the dispatcher folds them: constant work per change, one entry per key. Handlers that
+//! come back but lag have much the same batches waiting; at twice the number of objects the
+//! dispatcher merges these, once for all ([`merge`]). It touches nothing while the task itself works
+//! on what it has taken out (`busy`).
 mod chunk;
+mod merge;
 mod pending;
 mod policy;
 mod round;
@@ -26,6 +29,7 @@ mod state;
 mod tests;
 
 pub(crate) use chunk::Chunk;
+pub(crate) use merge::Merges;
 pub use policy::{PastLimit, Policy};
 pub(crate) use round::{Contents, Current, Round};
 
@@ -34,8 +38,12 @@ use segment::{Graveyard, Next};
 use state::State;
 use std::task::{Context, Poll};
 
-/// Changes that may wait unfolded before the dispatcher folds them for a handler that lags.
-const FOLD_AT: usize = if cfg!(test) { 64 } else { 4096 };
+/// Changes that may wait unfolded for a handler that does not come back.
+const FOLD_AT: usize = if cfg!(test) { 16 } else { 4096 };
+/// Pushes without a take after which a handler counts as one that does not come back.
+const PATIENCE: u32 = if cfg!(test) { 3 } else { 16 };
+/// Changes that may wait unmerged for one that does, where the cache is small.
+const MERGE_AT: usize = if cfg!(test) { 16 } else { 65_536 };
 /// Changes that leave the mailbox in one go. What has left is no longer coalesced, so it is small.
 const CHUNK: usize = 32;
 
@@ -93,17 +101,18 @@ impl<T> Mailbox<T> {
     }
 
     /// Append one batch. `resync` when this handler is to be told of every object again;
-    /// `upstream_synced` once the cache holds the first list.
+    /// `upstream_synced` once the cache holds the first list. `merges` is that of the hand-over.
     pub(crate) fn push(
         &self,
         round: &Round<T>,
         resync: bool,
         upstream_synced: bool,
         current: Current<'_, T>,
+        merges: &mut Merges<T>,
     ) {
         self.change(|state, graveyard| {
             state.note_upstream(upstream_synced);
-            state.accept(round, resync, current, graveyard);
+            state.accept(round, resync, current, merges, graveyard);
         });
     }
 

@@ -1,9 +1,10 @@
 //! What stands inside a mailbox's lock.
+use super::merge::Merges;
 use super::pending::PendingMap;
 use super::policy::{PastLimit, Policy};
 use super::round::{Contents, Current, Round};
 use super::segment::{Done, Graveyard, Next, Segment, Work, split_front, whole};
-use super::{CHUNK, Chunk, FOLD_AT, MailboxStats};
+use super::{CHUNK, Chunk, FOLD_AT, MERGE_AT, MailboxStats, PATIENCE};
 use std::collections::VecDeque;
 use std::task::Waker;
 
@@ -39,6 +40,8 @@ pub(super) struct State<T> {
     /// How often the handler was made to start over.
     restarts: u64,
     chunks_taken: u64,
+    /// Pushes since the task last took something.
+    unanswered_pushes: u32,
     initial: InitialList,
     coalesced: u64,
     pub(super) closed: bool,
@@ -60,6 +63,7 @@ impl<T> State<T> {
             busy: false,
             restarts: 0,
             chunks_taken: 0,
+            unanswered_pushes: 0,
             initial: InitialList::default(),
             coalesced: 0,
             closed: false,
@@ -87,6 +91,7 @@ impl<T> State<T> {
         round: &Round<T>,
         resync: bool,
         current: Current<'_, T>,
+        merges: &mut Merges<T>,
         graveyard: &mut Graveyard<T>,
     ) {
         if !round.is_empty() {
@@ -95,7 +100,7 @@ impl<T> State<T> {
                 _ if self.overflowing => self.append_behind(round, 0),
                 _ => self.accept_exactly(round, current, graveyard),
             }
-            self.fold_if_stuck(graveyard);
+            self.bound_behind(current, merges, graveyard);
         }
         self.accept_resync(resync, current, graveyard);
     }
@@ -170,11 +175,36 @@ impl<T> State<T> {
         }
     }
 
-    /// Bound what waits unfolded for a handler that does not come back.
-    fn fold_if_stuck(&mut self, graveyard: &mut Graveyard<T>) {
-        if self.busy || self.behind_len < FOLD_AT {
+    /// Bound what waits unfolded: soon for a handler that does not come back, later for one that
+    /// does and lags.
+    fn bound_behind(
+        &mut self,
+        current: Current<'_, T>,
+        merges: &mut Merges<T>,
+        graveyard: &mut Graveyard<T>,
+    ) {
+        self.unanswered_pushes += 1;
+        if self.busy {
             return;
         }
+        if self.unanswered_pushes >= PATIENCE {
+            if self.behind_len >= FOLD_AT {
+                self.fold_behind(graveyard);
+            }
+        } else if self.behind_len >= MERGE_AT
+            && self.behind_len >= 2 * current().len()
+            && let Some(merged) = merges.of(&self.behind)
+        {
+            self.initial.left -= merged.initial_released;
+            self.coalesced += (self.behind_len - merged.changes.items.len()) as u64;
+            graveyard.segments.extend(self.behind.drain(..));
+            self.behind_len = merged.changes.items.len();
+            let all = 0..self.behind_len;
+            self.behind.push_back(Segment::Net(merged.changes, all));
+        }
+    }
+
+    fn fold_behind(&mut self, graveyard: &mut Graveyard<T>) {
         let queue_is_exact = self.policy.is_lossless();
         if !queue_is_exact {
             let ahead: usize = self.queue.iter().map(Segment::len).sum();
@@ -219,26 +249,32 @@ impl<T> State<T> {
             if !self.queue.is_empty() {
                 return self.next_of_queue();
             }
-            if self.resync.is_none() && self.pending.is_empty() {
-                let Some(first) = self.behind.front() else {
-                    self.overflowing = false;
-                    return Next::Idle;
-                };
-                // One batch alone is coalesced already: it is told straight from the shared list.
-                // So is a big one that outweighs what follows (the first list): folding would copy it.
-                let others = self.behind_len - first.len();
-                let is_told_directly = matches!(first, Segment::Reset(_))
-                    || self.behind.len() == 1
-                    || first.len() > others.max(FOLD_AT);
-                if is_told_directly {
-                    let first = self.behind.pop_front().expect("looked at above");
-                    self.behind_len -= first.len();
-                    self.queued += first.len();
-                    self.queue.push_back(first);
-                    continue;
-                }
+            let is_resync_due = self.resync.is_some();
+            if self.behind.is_empty() && self.pending.is_empty() && !is_resync_due {
+                self.overflowing = false;
+                return Next::Idle;
             }
-            if self.resync.is_some() || !self.behind.is_empty() {
+            // Few changes are folded, so that each key costs one call. Of many, each batch is told as
+            // it is (it is coalesced in itself): folds are each handler's own and cost more than
+            // quick calls; for those that lag, the dispatcher merges batches once for all of them.
+            let are_few = self.behind_len + self.pending.len() <= FOLD_AT;
+            if self.pending.is_empty()
+                && !is_resync_due
+                && match self.behind.front() {
+                    Some(Segment::Reset(_)) => true,
+                    Some(Segment::Net(..)) => self.behind.len() == 1 || !are_few,
+                    // Steps past a limit, which are to be coalesced.
+                    _ => false,
+                }
+            {
+                let first = self.behind.pop_front().expect("looked at above");
+                self.behind_len -= first.len();
+                self.queued += first.len();
+                self.queue.push_back(first);
+                continue;
+            }
+            let must_fold = is_resync_due || self.pending.is_empty();
+            if must_fold || (are_few && !self.behind.is_empty()) {
                 self.busy = true;
                 self.behind_len = 0;
                 return Next::Work(Work::Fold {
@@ -286,6 +322,7 @@ impl<T> State<T> {
 
     fn hand_out(&mut self, chunk: Chunk<T>) -> Next<T> {
         self.chunks_taken += 1;
+        self.unanswered_pushes = 0;
         self.initial.taken += chunk.initial_len();
         Next::Chunk(chunk)
     }

@@ -200,7 +200,7 @@ enum Op {
         resync: bool,
         reset: bool,
     },
-    /// More changes than the dispatcher leaves unfolded.
+    /// More changes than the dispatcher leaves as they are, with this many chunks taken between.
     Flood(u8),
     Take(u8),
 }
@@ -264,24 +264,27 @@ proptest! {
         } else {
             mailbox.start(None, false);
             let store = model.store.clone();
-            mailbox.push(&first, false, true, &|| frozen(&store));
+            mailbox.push(&first, false, true, &|| frozen(&store), &mut Merges::new());
         }
         prop_assert_eq!(mailbox.has_synced(), initial == 0);
-        let mut resets = 0;
+        let (mut resets, mut merges) = (0, Merges::new());
         for op in &ops {
             match op {
                 Op::Batch { raws, resync, reset } => {
                     resets += usize::from(*reset);
                     let round = model.apply(raws, false, *reset);
                     let store = model.store.clone();
-                    mailbox.push(&round, *resync, true, &|| frozen(&store));
+                    mailbox.push(&round, *resync, true, &|| frozen(&store), &mut merges);
                 }
-                Op::Flood(key) => {
-                    let raws = vec![Raw::Upsert(*key); FOLD_AT / 4 + 1];
-                    for _ in 0..5 {
+                Op::Flood(chunks) => {
+                    let raws: Vec<_> = (0..6).map(Raw::Upsert).collect();
+                    for push in 0..12 {
                         let round = model.apply(&raws, false, false);
                         let store = model.store.clone();
-                        mailbox.push(&round, false, true, &|| frozen(&store));
+                        mailbox.push(&round, false, true, &|| frozen(&store), &mut merges);
+                        if push % 6 < *chunks {
+                            view.take_one(&mailbox);
+                        }
                     }
                 }
                 Op::Take(chunks) => {
@@ -292,7 +295,8 @@ proptest! {
             }
             let stats = mailbox.stats();
             if let (Some(limit), Some(PastLimit::Replay)) = (policy.limit(), policy.past_limit()) {
-                prop_assert!(stats.waiting <= limit + model.store.len().max(initial) * 2 + 6);
+// Beside them, a start and a resync of six keys at the most.
+                prop_assert!(stats.waiting <= limit + 12);
             }
         }
         view.take_all(&mailbox);
@@ -316,7 +320,7 @@ proptest! {
 fn pushed(mailbox: &Mailbox<u64>, model: &mut Model, raws: &[Raw]) {
     let round = model.apply(raws, false, false);
     let store = model.store.clone();
-    mailbox.push(&round, false, true, &|| frozen(&store));
+    mailbox.push(&round, false, true, &|| frozen(&store), &mut Merges::new());
 }
 
 fn started(policy: Policy) -> (Mailbox<u64>, Model, View) {
@@ -438,9 +442,9 @@ fn a_resync_announces_what_nothing_else_does() {
         let round = model.apply(&[Raw::Upsert(1)], false, false);
         let store = model.store.clone();
         // The second resync comes due while the first waits.
-        mailbox.push(&round, true, true, &|| frozen(&store));
+        mailbox.push(&round, true, true, &|| frozen(&store), &mut Merges::new());
         let round = model.apply(&[], false, false);
-        mailbox.push(&round, true, true, &|| frozen(&store));
+        mailbox.push(&round, true, true, &|| frozen(&store), &mut Merges::new());
         view.take_all(&mailbox);
         let resynced = if policy == Policy::Coalesce { 1 } else { 2 };
         assert_eq!((view.told, view.resynced), (3, resynced), "{policy:?}");
@@ -457,7 +461,13 @@ fn synced_means_that_the_initial_tellings_have_returned() {
         let mut push = |raws: &[Raw], initial, synced| {
             let round = model.apply(raws, initial, false);
             let store = model.store.clone();
-            mailbox.push(&round, false, synced, &|| frozen(&store));
+            mailbox.push(
+                &round,
+                false,
+                synced,
+                &|| frozen(&store),
+                &mut Merges::new(),
+            );
         };
         push(&[], false, false);
         assert!(!mailbox.has_synced(), "the cache is not");

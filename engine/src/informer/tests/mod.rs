@@ -1,5 +1,6 @@
 //! The informer on a scripted cluster, in virtual time.
 mod cluster;
+mod delivery;
 mod factories;
 mod handlers;
 mod life;
@@ -8,7 +9,7 @@ mod recorder;
 mod resyncs;
 mod stress;
 
-use super::{InformerBuilder, SharedInformer};
+use super::{HandlerOptions, InformerBuilder, Policy, SharedInformer};
 use cluster::{Cluster, Pod, show};
 use std::time::Duration;
 
@@ -37,4 +38,8 @@ fn content(informer: &SharedInformer<Pod>) -> Vec<String> {
     let mut content: Vec<_> = informer.snapshot().iter().map(show).collect();
     content.sort();
     content
+}
+
+fn lossless() -> HandlerOptions {
+    HandlerOptions::named("lossless").policy(Policy::Unbounded)
 }
