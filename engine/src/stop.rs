@@ -79,9 +79,9 @@ mod tests {
             })
             .collect();
         token.stop();
-        waiters
-            .into_iter()
-            .for_each(|waiter| waiter.join().unwrap());
+        for waiter in waiters {
+            waiter.join().unwrap();
+        }
         block_on(token.stopped());
     }
 }

@@ -47,7 +47,7 @@ async fn failures_are_retried_with_growing_delays_and_forgotten_after_a_success(
         .on_error(move |error| {
             seen.lock()
                 .unwrap()
-                .push((error.retries, error.reason.clone()))
+                .push((error.retries, error.reason.clone()));
         })
         .run(move |key| {
             let attempt = counted.count(&key);

@@ -71,6 +71,7 @@ impl<T> Clone for Producer<T> {
 }
 
 /// Where an object's delta goes.
+#[derive(Clone, Copy)]
 enum Verb {
     Added,
     Updated,
@@ -320,6 +321,8 @@ impl<T> Producer<T> {
     }
 
     /// Queue a delta; one that was not taken comes back. `always`: whatever the bound.
+    // The caller gets its delta back without an allocation; nothing else is in the error.
+    #[allow(clippy::result_large_err)]
     fn enter(&self, always: bool, delta: Delta<T>) -> Result<(), (Delta<T>, PushError)> {
         let hash = self.shared.hasher.hash_one(delta.key());
         let version = match &delta {

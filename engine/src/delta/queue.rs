@@ -193,16 +193,15 @@ impl<T> DeltaQueue<T> {
     pub fn producer(&self, source: SourceId) -> Producer<T> {
         let epoch = {
             let mut state = self.shared.state.lock();
-            match state.sources.iter().find(|known| known.id == source) {
-                Some(known) => known.epoch,
-                None => {
-                    state.sources.push(Source {
-                        id: source,
-                        epoch: 0,
-                        first_list: FirstList::Awaited,
-                    });
-                    0
-                }
+            if let Some(known) = state.sources.iter().find(|known| known.id == source) {
+                known.epoch
+            } else {
+                state.sources.push(Source {
+                    id: source,
+                    epoch: 0,
+                    first_list: FirstList::Awaited,
+                });
+                0
             }
         };
         Producer::new(self.shared.clone(), source, epoch)

@@ -42,6 +42,7 @@ pub struct Deleted<T> {
 
 impl<T> Deleted<T> {
     /// A deletion whose final state the source sent.
+    #[must_use]
     pub fn known(last: Cached<T>) -> Self {
         let Meta {
             key,
@@ -58,6 +59,7 @@ impl<T> Deleted<T> {
     }
 
     /// A deletion that shows only by the object's absence: `last` is the last known state.
+    #[must_use]
     pub fn unknown(last: Cached<T>) -> Self {
         Self {
             key: last.key().clone(),
@@ -69,6 +71,7 @@ impl<T> Deleted<T> {
     }
 
     /// A deletion of which only the metadata is known: `last` could not be decoded.
+    #[must_use]
     pub fn of(meta: Meta) -> Self {
         Self {
             key: meta.key,
@@ -82,6 +85,7 @@ impl<T> Deleted<T> {
 
 impl<T> Delta<T> {
     /// The key that the change is about.
+    #[must_use]
     pub fn key(&self) -> &ObjectKey {
         match self {
             Self::Added(o) | Self::Updated(o) | Self::Replaced(o) | Self::Sync(o) => o.key(),
@@ -90,6 +94,7 @@ impl<T> Delta<T> {
     }
 
     /// The state that the change carries: for a deletion, the last one, where known.
+    #[must_use]
     pub fn object(&self) -> Option<&Cached<T>> {
         match self {
             Self::Added(o) | Self::Updated(o) | Self::Replaced(o) | Self::Sync(o) => Some(o),

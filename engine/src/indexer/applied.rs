@@ -59,6 +59,7 @@ impl<T> Change<T> {
     ///
     /// # Panics
     /// Never: one of `old` and `new` is always there.
+    #[must_use]
     pub fn key(&self) -> &ObjectKey {
         self.object()
             .expect("a change has an old or a new state")

@@ -541,12 +541,13 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
         }
         for (slot, object) in gone {
             let hash = self.view.hash_of(object.key_ref());
-            let deleted = take_end_of(&object, superseded)
-                .map(|deleted| Deleted {
+            let deleted = take_end_of(&object, superseded).map_or_else(
+                || Deleted::unknown(object.clone()),
+                |deleted| Deleted {
                     last: deleted.last.or_else(|| Some(object.clone())),
                     ..deleted
-                })
-                .unwrap_or_else(|| Deleted::unknown(object.clone()));
+                },
+            );
             let mut ended = None;
             self.end(deleted, &mut ended);
             self.transit(

@@ -15,11 +15,6 @@ pub(crate) struct Posting {
 }
 
 impl Posting {
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -73,13 +68,6 @@ impl Posting {
         }
         self.len -= 1;
         true
-    }
-
-    /// True when the slot is in the set. O(log len).
-    pub(crate) fn contains(&self, slot: Slot) -> bool {
-        self.blocks
-            .get(self.block_of(slot))
-            .is_some_and(|block| block.binary_search(&slot).is_ok())
     }
 
     /// The slots, ascending.
@@ -169,9 +157,7 @@ mod tests {
                 } else {
                     prop_assert_eq!(posting.remove(slot), oracle.remove(&slot));
                 }
-                prop_assert_eq!(posting.contains(slot), add);
             }
-            prop_assert_eq!(posting.len(), oracle.len());
             prop_assert!(posting.iter().eq(oracle.iter().copied()));
             prop_assert!(posting.iter().len() == oracle.len());
             let mut folded = Vec::new();

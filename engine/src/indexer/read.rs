@@ -43,7 +43,6 @@ pub struct Indexer<T> {
 
 impl<T: Send + Sync + 'static> Indexer<T> {
     /// Declare an indexer and its indexes.
-    #[must_use]
     pub fn builder() -> IndexerBuilder<T> {
         IndexerBuilder::new()
     }

@@ -109,6 +109,7 @@ impl<T> View<T> {
     }
 
     /// All objects, in no particular order, without copying or allocating.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Cached<T>> + use<'_, T> {
         self.table.lanes()
     }

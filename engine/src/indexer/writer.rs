@@ -71,7 +71,7 @@ impl<T: Send + Sync + 'static> IndexWriter<T> {
         for driver in self.drivers.iter_mut().flatten() {
             driver.begin(limit);
         }
-        let view = Arc::get_mut(&mut version).expect("a prepared version is the writer's alone");
+        let view = unpublished(&mut version);
         let preparation = Preparation::new(
             view,
             &mut self.drivers,
@@ -118,7 +118,7 @@ impl<T: Send + Sync + 'static> IndexWriter<T> {
             });
         }
         let mut version = self.publisher.prepare(&self.drivers);
-        let view = Arc::get_mut(&mut version).expect("a prepared version is the writer's alone");
+        let view = unpublished(&mut version);
         view.sequence += 1;
         let mut driver = (index.make)(view.table.hasher().clone());
         let mut part = driver.new_part();
@@ -156,7 +156,7 @@ impl<T: Send + Sync + 'static> IndexWriter<T> {
             });
         };
         let mut version = self.publisher.prepare(&self.drivers);
-        let view = Arc::get_mut(&mut version).expect("a prepared version is the writer's alone");
+        let view = unpublished(&mut version);
         view.sequence += 1;
         // The position stays empty, so that handles of other indexes keep theirs.
         view.indexes[position] = None;
@@ -180,6 +180,11 @@ impl<T: Send + Sync + 'static> IndexWriter<T> {
         self.publisher
             .maintain(&mut self.drivers, CHUNKS_PER_MAINTENANCE)
     }
+}
+
+/// The version that is being prepared, to be changed: nobody else can have it.
+fn unpublished<T>(version: &mut Arc<View<T>>) -> &mut View<T> {
+    Arc::get_mut(version).expect("a prepared version is the writer's alone")
 }
 
 impl<T: Send + Sync + 'static> Drop for IndexWriter<T> {

@@ -1,9 +1,11 @@
-//! The production side of the switch: parking_lot locks, std atomics, arc-swap as the root cell.
+//! The production side of the switch: `parking_lot` locks, std atomics, arc-swap as the root cell.
 use std::ops::Deref;
 use std::sync::Arc;
 
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+#[cfg(test)]
+pub(crate) use std::sync::atomic::AtomicUsize;
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The cell that holds the current version; loads never wait, a swap never waits for readers.
 pub(crate) struct Root<T>(arc_swap::ArcSwap<T>);

@@ -361,9 +361,11 @@ impl<K: Hash + Eq> State<K> {
 
     pub(super) fn metrics(&mut self, now: Timestamp) -> WorkQueueMetrics {
         let depth = self.len(now);
-        let held = self.entries.iter().filter_map(|(_, entry)| {
-            matches!(entry.place, Place::Held { .. }).then(|| now.since(entry.taken_at))
-        });
+        let held = self
+            .entries
+            .iter()
+            .filter(|&(_, entry)| matches!(entry.place, Place::Held { .. }))
+            .map(|(_, entry)| now.since(entry.taken_at));
         let (mut unfinished, mut longest_running) = (Duration::ZERO, Duration::ZERO);
         for time in held {
             unfinished += time;

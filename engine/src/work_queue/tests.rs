@@ -65,7 +65,9 @@ fn c088_done_for_something_that_is_not_being_processed() {
 #[test]
 fn c089_plain_shutdown_hands_out_what_is_left_and_refuses_the_rest() {
     let (queue, _) = queue();
-    ["a", "b", "c"].into_iter().for_each(|key| queue.add(key));
+    for key in ["a", "b", "c"] {
+        queue.add(key);
+    }
     let a = queue.try_get().unwrap().unwrap();
     let blocked = {
         let (queue, _) = self::queue::<&str>();
@@ -144,9 +146,9 @@ fn a_drain_waits_for_queued_held_dirty_and_asked_for_delayed_keys() {
 #[test]
 fn c091_of_delayed_adds_of_one_item_the_earliest_wins() {
     let (queue, clock) = queue();
-    [5, 3, 8]
-        .into_iter()
-        .for_each(|s| queue.add_after("a", secs(s)));
+    for delay in [5, 3, 8] {
+        queue.add_after("a", secs(delay));
+    }
     assert_eq!(queue.delayed().len(), 1);
     for second in 1..=10 {
         clock.advance(secs(1));

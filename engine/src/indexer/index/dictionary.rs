@@ -13,7 +13,7 @@ pub(crate) struct Dictionary<V> {
 }
 
 struct Value<V> {
-    value: Arc<V>,
+    shared: Arc<V>,
     hash: u64,
     /// Objects that have the value.
     uses: u32,
@@ -37,7 +37,7 @@ impl<V: Hash + Eq> Dictionary<V> {
         let values = &self.values;
         if let Some(&id) = self
             .ids
-            .find(hash, |&id| value.equivalent(&values[id as usize].value))
+            .find(hash, |&id| value.equivalent(&values[id as usize].shared))
         {
             return id;
         }
@@ -50,7 +50,7 @@ impl<V: Hash + Eq> Dictionary<V> {
         let values = &self.values;
         match self
             .ids
-            .find(hash, |&id| *values[id as usize].value == value)
+            .find(hash, |&id| *values[id as usize].shared == value)
         {
             Some(&id) => id,
             None => self.add(hash, value),
@@ -59,7 +59,7 @@ impl<V: Hash + Eq> Dictionary<V> {
 
     fn add(&mut self, hash: u64, value: V) -> ValueId {
         let at = self.values.insert(Value {
-            value: Arc::new(value),
+            shared: Arc::new(value),
             hash,
             uses: 0,
         });
@@ -75,7 +75,7 @@ impl<V: Hash + Eq> Dictionary<V> {
 
     pub(crate) fn value(&self, id: ValueId) -> (u64, Arc<V>) {
         let value = &self.values[id as usize];
-        (value.hash, value.value.clone())
+        (value.hash, value.shared.clone())
     }
 
     pub(crate) fn use_once_more(&mut self, id: ValueId) {

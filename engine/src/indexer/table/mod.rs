@@ -131,10 +131,6 @@ impl<L: Lane> Table<L> {
         self.chunk_count as usize * 64
     }
 
-    pub(crate) fn chunk_count(&self) -> usize {
-        self.chunk_count as usize
-    }
-
     pub(crate) fn hasher(&self) -> &RandomState {
         &self.hasher
     }
@@ -316,7 +312,7 @@ impl<L: Lane> Table<L> {
     fn push_chunk(&mut self, depth: u32, stamp: u64) -> u32 {
         let number = self.chunk_count;
         self.chunk_count += 1;
-        if number as usize % CHUNKS_PER_SEGMENT == 0 {
+        if (number as usize).is_multiple_of(CHUNKS_PER_SEGMENT) {
             self.spine.push(SegmentRef::new(Segment::empty()));
         }
         self.segment_mut(number, stamp).put_empty(

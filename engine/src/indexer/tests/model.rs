@@ -118,14 +118,13 @@ fn batch(inputs: &[Input], oracle: &mut Oracle, version: u64) -> Batch<Zones> {
             source: SourceId(source),
             deltas: smallvec::smallvec![delta],
         };
-        let groups = match steps.last_mut() {
-            Some(Step::Changes(groups)) => groups,
-            _ => {
-                steps.push(Step::Changes(vec![]));
-                match steps.last_mut() {
-                    Some(Step::Changes(groups)) => groups,
-                    _ => unreachable!("it was pushed a line ago"),
-                }
+        let groups = if let Some(Step::Changes(groups)) = steps.last_mut() {
+            groups
+        } else {
+            steps.push(Step::Changes(vec![]));
+            match steps.last_mut() {
+                Some(Step::Changes(groups)) => groups,
+                _ => unreachable!("it was pushed a line ago"),
             }
         };
         let same = groups

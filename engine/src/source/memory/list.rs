@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 pub(super) fn page<T: Clone>(
     shared: &Shared<T>,
-    options: ListOptions,
+    options: &ListOptions,
 ) -> Result<ListPage<T>, SourceError> {
     let (version, items, continue_token) = {
         let mut state = shared.state.lock();
@@ -16,8 +16,8 @@ pub(super) fn page<T: Clone>(
             return Err(error);
         }
         let mut list = match &options.continue_token {
-            Some(token) => resume(&mut state, token, &options)?,
-            None => start(&state, &options)?,
+            Some(token) => resume(&mut state, token, options)?,
+            None => start(&state, options)?,
         };
         let limit = options
             .limit

@@ -278,7 +278,7 @@ impl<T: Clone + Send + Sync + 'static> ListWatch for MemorySource<T> {
     type Object = T;
 
     async fn list(&self, options: ListOptions) -> Result<ListPage<T>, SourceError> {
-        list::page(&self.shared, options)
+        list::page(&self.shared, &options)
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<T>, SourceError> {
