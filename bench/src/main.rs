@@ -9,6 +9,7 @@
 
 mod allocator;
 mod beside;
+mod changes;
 mod contest;
 mod histogram;
 mod machine;
@@ -28,8 +29,10 @@ mod p02_read_beside_writer;
 mod p03_list_by_index;
 mod p04_list_beside_writer;
 mod p06_replace;
+mod p07_delta_queue;
 mod p09_memory;
 mod p10_snapshot_and_diff;
+mod p12_work_queue;
 mod p13_growth;
 mod p16_outage;
 mod writes;

@@ -80,12 +80,17 @@ fn text_index(name: &str, text: fn(&Pod) -> &str) -> IndexDeclaration<Pod> {
     )
 }
 
-/// The pod as a source hands it on.
+/// The pod as the cache keeps it.
 pub(crate) fn cached(pod: Pod) -> Cached<Pod> {
+    Cached::from(incoming(pod))
+}
+
+/// The pod as a source hands it on.
+pub(crate) fn incoming(pod: Pod) -> Incoming<Pod> {
     let mut meta = Meta::new(&pod.namespace, &pod.name, &pod.uid, "")
         .expect("the names of the pods make good keys");
     meta.resource_version = ResourceVersion::from(pod.version);
-    Cached::from(Incoming::new(meta, pod))
+    Incoming::new(meta, pod)
 }
 
 /// A batch of updates, each of another key.

@@ -24,6 +24,9 @@ pub(crate) fn run(run: &mut Run) {
             borrowed(run, &world, &ours, &floor, keys);
         }
         owned(run, &world, &ours, &floor);
+        if n == 50_000 {
+            apart(run, &world, &ours);
+        }
     }
 }
 
@@ -41,13 +44,13 @@ pub(crate) fn nanos_each(count: usize, mut read: impl FnMut(usize) -> u64) -> f6
 fn borrowed(run: &mut Run, world: &World, ours: &Ours, floor: &floor::Floor, keys: Keys) {
     let n = world.len();
     let queries = Queries::new(world, keys, QUERIES, 1);
-    let (texts, refs) = (queries.texts(), queries.key_refs());
+    let texts = queries.texts();
     let snapshot = ours.indexer.snapshot();
 
     let mut contest = Contest::new();
     contest.arm(OURS, || {
-        [nanos_each(refs.len(), |at| {
-            snapshot.get(refs[at]).map_or(0, |pod| pod.version)
+        [nanos_each(texts.len(), |at| {
+            snapshot.get(texts[at]).map_or(0, |pod| pod.version)
         })]
     });
     contest.arm(FLOOR, || {
@@ -59,10 +62,10 @@ fn borrowed(run: &mut Run, world: &World, ours: &Ours, floor: &floor::Floor, key
 
     let mut contest = Contest::new();
     contest.arm(OURS, || {
-        [nanos_each(refs.len(), |at| {
+        [nanos_each(texts.len(), |at| {
             ours.indexer
                 .load()
-                .get(refs[at])
+                .get(texts[at])
                 .map_or(0, |pod| pod.version)
         })]
     });
@@ -101,15 +104,18 @@ fn borrowed(run: &mut Run, world: &World, ours: &Ours, floor: &floor::Floor, key
 fn owned(run: &mut Run, world: &World, ours: &Ours, floor: &floor::Floor) {
     let n = world.len();
     let queries = Queries::new(world, Keys::Uniform, QUERIES, 2);
-    let (texts, refs) = (queries.texts(), queries.key_refs());
+    let texts = queries.texts();
     let snapshot = ours.indexer.snapshot();
     let model = Model::load(world);
     let kube = Kube::load(world).map(|kube| kube.reader());
 
     let mut contest = Contest::new();
     contest.arm(OURS, || {
-        [nanos_each(refs.len(), |at| {
-            snapshot.get(refs[at]).cloned().map_or(0, |pod| pod.version)
+        [nanos_each(texts.len(), |at| {
+            snapshot
+                .get(texts[at])
+                .cloned()
+                .map_or(0, |pod| pod.version)
         })]
     });
     contest.arm(FLOOR, || {
@@ -138,4 +144,26 @@ fn owned(run: &mut Run, world: &World, ours: &Ours, floor: &floor::Floor) {
             "kube-runtime's caller builds an ObjectRef for each read, as its API demands",
         ),
     );
+}
+
+/// A caller that has namespace and name apart, against one that has the joined key.
+fn apart(run: &mut Run, world: &World, ours: &Ours) {
+    let queries = Queries::new(world, Keys::Uniform, QUERIES, 1);
+    let texts = queries.texts();
+    let parts: Vec<_> = (0..queries.len()).map(|at| queries.parts(at)).collect();
+    let snapshot = ours.indexer.snapshot();
+    let mut contest = Contest::new();
+    contest.arm(OURS, || {
+        [nanos_each(parts.len(), |at| {
+            snapshot.get(parts[at]).map_or(0, |pod| pod.version)
+        })]
+    });
+    contest.arm("ours, joined key", || {
+        [nanos_each(texts.len(), |at| {
+            snapshot.get(texts[at]).map_or(0, |pod| pod.version)
+        })]
+    });
+    let standing = contest.run(run.rounds());
+    let name = "uniform keys, namespace and name apart: held snapshot, borrowed";
+    run.add(Row::of(name, world.len(), &standing, 0, NANOS));
 }

@@ -42,10 +42,10 @@ pub(crate) type Read<S> = fn(&Queries, &<S as Store>::Reader, usize) -> u64;
 
 pub(crate) const BORROWED: Read<Ours> = |queries, indexer, at| {
     let view = indexer.load();
-    view.get(queries.parts(at)).map_or(0, |pod| pod.version)
+    view.get(queries.text(at)).map_or(0, |pod| pod.version)
 };
 const OWNED: Read<Ours> =
-    |queries, indexer, at| indexer.get(queries.parts(at)).map_or(0, |pod| pod.version);
+    |queries, indexer, at| indexer.get(queries.text(at)).map_or(0, |pod| pod.version);
 pub(crate) const FROM_MODEL: Read<Model> =
     |queries, model, at| model.get(queries.text(at)).map_or(0, |pod| pod.version);
 pub(crate) const FROM_KUBE: Read<Kube> = |queries, store, at| {

@@ -22,7 +22,7 @@ pub(crate) fn run(run: &mut Run) {
     let mut per_unit = BTreeMap::new();
     for &n in run.sizes(
         &[1_000, 10_000, 50_000, 200_000, 1_000_000],
-        &[1_000, 50_000, 1_000_000],
+        &[1_000, 50_000, 200_000],
     ) {
         let world = World::new(n);
         let ours = Ours::load(&world);
@@ -37,13 +37,13 @@ pub(crate) fn run(run: &mut Run) {
 
 fn point_reads(run: &mut Run, world: &World, ours: &Ours) {
     let queries = Queries::new(world, Keys::Uniform, QUERIES, 13);
-    let (texts, refs) = (queries.texts(), queries.key_refs());
+    let texts = queries.texts();
     let snapshot = ours.indexer.snapshot();
     let floor = floor::load(world);
     let mut contest = Contest::new();
     contest.arm(OURS, || {
-        [nanos_each(refs.len(), |at| {
-            snapshot.get(refs[at]).map_or(0, |pod| pod.version)
+        [nanos_each(texts.len(), |at| {
+            snapshot.get(texts[at]).map_or(0, |pod| pod.version)
         })]
     });
     contest.arm(FLOOR, || {
@@ -146,7 +146,7 @@ fn flat(run: &mut Run, per_unit: &BTreeMap<usize, [Spread; 2]>) {
 
 /// Growing to the full size in batches, each publish timed.
 fn growing(run: &mut Run) {
-    let n = if run.quick() { 200_000 } else { 1_000_000 };
+    let n = if run.quick() { 100_000 } else { 1_000_000 };
     let pods = World::new(n).pods;
     // Each round makes a million objects: seven say enough.
     let rounds = 7;

@@ -1,7 +1,6 @@
 //! Keys to look up, laid out one after the other: reading the next query must not cost the cache
 //! miss that is to be measured.
 use crate::pod::World;
-use informant::KeyRef;
 
 /// Query keys in the order in which they are asked.
 pub(crate) struct Queries {
@@ -65,12 +64,5 @@ impl Queries {
     /// All queries as text.
     pub(crate) fn texts(&self) -> Vec<&str> {
         (0..self.len()).map(|at| self.text(at)).collect()
-    }
-
-    /// All queries in the form in which ours takes them.
-    pub(crate) fn key_refs(&self) -> Vec<KeyRef<'_>> {
-        (0..self.len())
-            .map(|at| KeyRef::from(self.parts(at)))
-            .collect()
     }
 }

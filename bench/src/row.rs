@@ -19,6 +19,8 @@ pub(crate) const ALLOCATIONS: Unit = lower("allocations");
 pub(crate) const READS: Unit = higher("reads/s");
 pub(crate) const WRITES: Unit = higher("writes/s");
 pub(crate) const LISTS: Unit = higher("lists/s");
+pub(crate) const EVENTS: Unit = higher("events/s");
+pub(crate) const ITEMS: Unit = higher("items/s");
 
 const fn lower(name: &'static str) -> Unit {
     Unit {

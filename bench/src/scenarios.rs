@@ -36,6 +36,11 @@ pub(crate) const ALL: &[Scenario] = &[
         measure: crate::p06_replace::run,
     },
     Scenario {
+        id: "P7",
+        about: "the delta queue, from one thread to another",
+        measure: crate::p07_delta_queue::run,
+    },
+    Scenario {
         id: "P9",
         about: "live bytes over the objects themselves",
         measure: crate::p09_memory::run,
@@ -44,6 +49,11 @@ pub(crate) const ALL: &[Scenario] = &[
         id: "P10",
         about: "snapshot taken and dropped; diff of two versions",
         measure: crate::p10_snapshot_and_diff::run,
+    },
+    Scenario {
+        id: "P12",
+        about: "the work queue: add, get, done",
+        measure: crate::p12_work_queue::run,
     },
     Scenario {
         id: "P13",

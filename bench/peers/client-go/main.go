@@ -16,11 +16,14 @@ import (
 type command func(d *driver, words []string) ([]float64, error)
 
 var commands = map[string]command{
-	"by-index": byIndex,
-	"memory":   memory,
-	"beside":   besideWriter,
-	"replace":  replaceAll,
-	"write":    write,
+	"by-index":      byIndex,
+	"memory":        memory,
+	"beside":        besideWriter,
+	"replace":       replaceAll,
+	"write":         write,
+	"fifo":          fifo,
+	"queue-cycle":   queueCycle,
+	"queue-workers": queueWorkers,
 }
 
 func main() {
