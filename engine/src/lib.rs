@@ -34,3 +34,8 @@ pub use object::{
 };
 pub use selector::{LabelSelector, Operator, Requirement, SelectorError};
 pub use stop::StopToken;
+
+/// The example in the README is compiled and run.
+#[cfg(all(doctest, feature = "tokio"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;
