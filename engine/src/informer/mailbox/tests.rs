@@ -205,14 +205,18 @@ enum Op {
     Take(u8),
 }
 
-fn ops() -> impl Strategy<Value = Vec<Op>> {
+fn raws() -> impl Strategy<Value = Vec<Raw>> {
     let raw = (0..3u8, 0..6u8).prop_map(|(kind, key)| match kind {
         0 => Raw::Upsert(key),
         1 => Raw::Delete(key),
         _ => Raw::Recreate(key),
     });
+    proptest::collection::vec(raw, 0..8)
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
     let batch = (
-        proptest::collection::vec(raw, 0..8),
+        raws(),
         proptest::bool::weighted(0.15),
         proptest::bool::weighted(0.1),
     )
@@ -314,6 +318,36 @@ proptest! {
             prop_assert_eq!(resets > 0, view.resets > 0);
         }
         prop_assert!(view.replays as u64 <= mailbox.stats().replays);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// Handlers that lag at different places get merges of what *they* have waiting.
+    #[test]
+    fn handlers_that_lag_share_merges_and_keep_their_own_place(
+        rounds in proptest::collection::vec((raws(), proptest::option::of(0..3usize)), 0..60),
+    ) {
+        let mailboxes = [(); 3].map(|()| Mailbox::new(Policy::Coalesce));
+        let mut views = [(); 3].map(|()| View::default());
+        let mut model = Model::default();
+        mailboxes.iter().for_each(|mailbox| mailbox.start(None, true));
+        for (raws, taker) in &rounds {
+            let round = model.apply(raws, false, false);
+            let (store, mut merges) = (model.store.clone(), Merges::new());
+            for mailbox in &mailboxes {
+                mailbox.push(&round, false, true, &|| frozen(&store), &mut merges);
+            }
+            if let Some(taker) = *taker {
+                views[taker].take_one(&mailboxes[taker]);
+            }
+        }
+        for (mailbox, view) in mailboxes.iter().zip(&mut views) {
+            view.take_all(mailbox);
+            assert_same(&view.seen, &model.store);
+            prop_assert!(mailbox.has_synced());
+        }
     }
 }
 
