@@ -79,6 +79,14 @@ impl Posting {
         }
     }
 
+    /// For questions about slots that are asked in ascending order.
+    pub(crate) fn seeker(&self) -> Seeker<'_> {
+        Seeker {
+            blocks: &self.blocks,
+            within: 0,
+        }
+    }
+
     /// The block in which a slot is or belongs: the last one that does not begin after it.
     fn block_of(&self, slot: Slot) -> usize {
         // A relist adds slots in ascending order.
@@ -90,6 +98,39 @@ impl Posting {
         self.blocks
             .partition_point(|block| block[0] <= slot)
             .saturating_sub(1)
+    }
+}
+
+/// Answers questions about ascending slots by moving on, never back.
+pub(crate) struct Seeker<'a> {
+    /// The block that was reached, and those behind it.
+    blocks: &'a [Arc<Vec<Slot>>],
+    /// Slots of the first block that have been passed.
+    within: usize,
+}
+
+impl Seeker<'_> {
+    /// True when the slot is in the set. Slots must be asked for in ascending order.
+    pub(crate) fn holds(&mut self, slot: Slot) -> bool {
+        while let [_, next, ..] = self.blocks
+            && next[0] <= slot
+        {
+            self.blocks = &self.blocks[1..];
+            self.within = 0;
+        }
+        let Some(block) = self.blocks.first() else {
+            return false;
+        };
+        let rest = &block[self.within..];
+        // Gallop: the next slot asked for is usually near.
+        let mut step = 1;
+        while step < rest.len() && rest[step] < slot {
+            step *= 2;
+        }
+        let from = step / 2;
+        let to = rest.len().min(step + 1);
+        self.within += from + rest[from..to].partition_point(|passed| *passed < slot);
+        block.get(self.within) == Some(&slot)
     }
 }
 
@@ -162,7 +203,14 @@ mod tests {
             prop_assert!(posting.iter().len() == oracle.len());
             let mut folded = Vec::new();
             posting.iter().for_each(|slot| folded.push(slot));
-            prop_assert!(folded.into_iter().eq(oracle));
+            prop_assert!(folded.into_iter().eq(oracle.iter().copied()));
+            for step in [1, 7, 400] {
+                let mut seeker = posting.seeker();
+                for slot in (0..3_100).step_by(step).map(Slot) {
+                    prop_assert_eq!(seeker.holds(slot), oracle.contains(&slot));
+                    prop_assert_eq!(seeker.holds(slot), oracle.contains(&slot), "asked twice");
+                }
+            }
         }
     }
 

@@ -296,7 +296,7 @@ impl<T> View<T> {
             })
     }
 
-    fn value_table<V>(&self, index: &Index<T, V>) -> Result<&ValueTable<V>, UnknownIndex>
+    pub(super) fn value_table<V>(&self, index: &Index<T, V>) -> Result<&ValueTable<V>, UnknownIndex>
     where
         V: Hash + Eq + Send + Sync + 'static,
     {

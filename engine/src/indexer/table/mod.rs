@@ -88,7 +88,7 @@ const CHUNK_LIMIT: u8 = 50;
 pub(crate) struct Table<L> {
     hasher: RandomState,
     /// Chunk numbers by the first `depth` bits of the hash.
-    directory: Arc<Vec<u32>>,
+    directory: Arc<[u32]>,
     depth: u32,
     spine: Vec<SegmentRef<L>>,
     chunk_count: u32,
@@ -113,7 +113,7 @@ impl<L: Lane> Table<L> {
     pub(crate) fn new(hasher: RandomState) -> Self {
         Self {
             hasher,
-            directory: Arc::new(vec![0]),
+            directory: Arc::from([0]),
             depth: 0,
             spine: vec![SegmentRef::new(Segment::with_first_chunk())],
             chunk_count: 1,
@@ -305,7 +305,7 @@ impl<L: Lane> Table<L> {
     }
 
     fn double_directory(&mut self) {
-        self.directory = Arc::new(self.directory.iter().flat_map(|&n| [n, n]).collect());
+        self.directory = self.directory.iter().flat_map(|&n| [n, n]).collect();
         self.depth += 1;
     }
 

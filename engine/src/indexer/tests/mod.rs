@@ -1,4 +1,5 @@
 //! The indexer as its users see it: against an oracle, and case by case.
+mod algebra;
 mod cases;
 mod model;
 mod oracle;
