@@ -7,6 +7,8 @@ use super::readers::{Reads, read};
 use super::summary::Summary;
 use super::verify::{Differences, Truth};
 use super::workload::Workload;
+use informant::ObjectKey;
+use informant::controller::Controller as Runner;
 use informant::informer::{HandlerOptions, InformerBuilder, Registration, SharedInformer};
 use informant::source::memory::MemorySource;
 use std::error::Error;
@@ -39,6 +41,7 @@ pub(super) struct Cluster {
     pod_informer: SharedInformer<Pod>,
     node_informer: SharedInformer<Node>,
     controllers: Vec<Arc<Controller>>,
+    runners: Vec<Runner<ObjectKey>>,
     registrations: Vec<Registration<Pod>>,
     gate: Arc<Gate>,
     /// The first controller's handler hangs at the gate.
@@ -64,6 +67,9 @@ pub(super) struct Sample {
     pub(super) calls: u64,
     /// Changes that wait for a handler, over all handlers.
     pub(super) waiting: usize,
+    pub(super) reconciled: u64,
+    /// Keys that wait for a worker, over all work queues.
+    pub(super) work: usize,
     pub(super) relists: u64,
     pub(super) lateness: Counts,
 }
@@ -99,21 +105,26 @@ impl Cluster {
             .build();
         let gate = Arc::new(Gate::default());
         let blocked = options.blocked_handler && options.controllers > 0;
+        let by_node = pod_informer.lister().index("node")?;
         let mut controllers = Vec::new();
+        let mut runners = Vec::new();
         let mut registrations = Vec::new();
         for number in 0..options.controllers {
             let controller = Arc::new(Controller::new(format!("controller-{number}")));
             let blocked = blocked && number == 0;
+            let runner = controller.run(pod_informer.lister(), by_node.clone())?;
             let mut handling = HandlerOptions::named(&controller.name);
             if blocked {
                 handling = handling.dedicated_thread();
             }
             let handler = Follow {
                 controller: controller.clone(),
+                queue: runner.queue().clone(),
                 gate: blocked.then(|| gate.clone()),
             };
             registrations.push(pod_informer.add_handler_with(&handling, handler)?);
             controllers.push(controller);
+            runners.push(runner);
         }
         pod_informer.start()?;
         node_informer.start()?;
@@ -130,6 +141,7 @@ impl Cluster {
             pod_informer,
             node_informer,
             controllers,
+            runners,
             registrations,
             gate,
             blocked,
@@ -198,6 +210,8 @@ impl Cluster {
             reads: self.reads.gets.load(Ordering::Relaxed),
             calls: self.calls(),
             waiting: status.handlers.iter().map(|handler| handler.waiting).sum(),
+            reconciled: self.runners.iter().map(|r| r.metrics().succeeded).sum(),
+            work: self.runners.iter().map(|runner| runner.queue().len()).sum(),
             relists: self.relists(),
             lateness,
         }
@@ -301,6 +315,7 @@ impl Cluster {
             reads: sample.reads,
             snapshots_checked: self.reads.snapshots.load(Ordering::Relaxed),
             handler_calls: sample.calls,
+            reconciled: sample.reconciled,
             latency_micros: sample.lateness.quantiles().unwrap_or_default(),
             difference_count: differences.count,
             differences: differences.told,
@@ -311,6 +326,9 @@ impl Cluster {
         self.pod_informer.stop().await;
         self.node_informer.stop().await;
         drop(self.registrations);
+        for runner in self.runners {
+            runner.stop().await;
+        }
     }
 
     fn calls(&self) -> u64 {

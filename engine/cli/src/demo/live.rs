@@ -26,6 +26,7 @@ struct Rates {
     events: u64,
     reads: u64,
     calls: u64,
+    reconciled: u64,
     late: Quantiles,
 }
 
@@ -114,6 +115,7 @@ impl Live {
             events: rate(|sample| sample.events),
             reads: rate(|sample| sample.reads),
             calls: rate(|sample| sample.calls),
+            reconciled: rate(|sample| sample.reconciled),
             late: late.quantiles().unwrap_or_default(),
         })
     }
@@ -144,6 +146,7 @@ fn lines(sample: &Sample, rates: &Rates) -> String {
         events,
         reads,
         calls,
+        reconciled,
         late,
     } = rates;
     format!(
@@ -151,7 +154,8 @@ fn lines(sample: &Sample, rates: &Rates) -> String {
            queue     {:>11} keys       lag {} versions\n  \
            cache     {:>11} objects    {} reads/s\n  \
            handlers  {:>11} calls/s    {} waiting\n  \
-           latency   {:>11} p50        {} p99, {} max",
+           latency   {:>11} p50        {} p99, {} max\n  \
+           workers   {:>11} keys/s     {} waiting",
         grouped(*events),
         sample.relists,
         grouped(sample.queue_depth as u64),
@@ -163,20 +167,23 @@ fn lines(sample: &Sample, rates: &Rates) -> String {
         micros(late.p50),
         micros(late.p99),
         micros(late.max),
+        grouped(*reconciled),
+        grouped(sample.work as u64),
     )
 }
 
 /// For a log.
 fn line(sample: &Sample, rates: &Rates) -> String {
     format!(
-        "{:5.1} s  {} events/s, queue {}, lag {}, {} reads/s, {} calls/s, {} waiting, latency p50 {} p99 {}",
+        "{:5.1} s  {} events/s, queue {}, lag {}, {} reads/s, {} calls/s, {} reconciled/s, {} waiting, latency p50 {} p99 {}",
         sample.at.as_secs_f64(),
         grouped(rates.events),
         sample.queue_depth,
         sample.lag,
         grouped(rates.reads),
         grouped(rates.calls),
-        sample.waiting,
+        grouped(rates.reconciled),
+        sample.waiting + sample.work,
         micros(rates.late.p50),
         micros(rates.late.p99),
     )

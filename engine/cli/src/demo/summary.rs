@@ -34,6 +34,8 @@ pub(super) struct Summary {
     /// Snapshots in which objects and indexes were compared while the workload ran.
     pub(super) snapshots_checked: u64,
     pub(super) handler_calls: u64,
+    /// Keys that workers have reconciled.
+    pub(super) reconciled: u64,
     /// From the write at the source to the handler's call.
     pub(super) latency_micros: Quantiles,
     pub(super) difference_count: usize,
@@ -105,10 +107,15 @@ impl Summary {
             micros(p99),
             micros(max)
         )?;
+        writeln!(
+            out,
+            "workers    {} keys reconciled",
+            grouped(self.reconciled)
+        )?;
         if self.verified {
             return writeln!(
                 out,
-                "verified   both caches, {} indexes and {} handlers equal the source",
+                "verified   both caches, {} indexes and {} controllers equal the source",
                 self.indexes, self.controllers
             );
         }

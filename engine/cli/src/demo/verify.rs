@@ -114,8 +114,25 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Truth<T> {
 }
 
 impl Truth<Pod> {
-    /// What the controller's handler was told adds up to the source's state.
+    /// What the controller's handler was told adds up to the source's state, and its worker has
+    /// reconciled each pod at its last version.
     pub(super) fn check_controller(&self, controller: &Controller, found: &mut Differences) {
+        self.check_handler(controller, found);
+        let name = &controller.name;
+        let reconciled = controller.reconciled();
+        for object in &self.objects {
+            let (key, version) = (&object.meta.key, &object.meta.resource_version);
+            if reconciled.get(key) != Some(version) {
+                found.add(|| format!("{name} did not reconcile {key} at version {version}"));
+            }
+        }
+        if reconciled.len() > self.objects.len() {
+            let more = reconciled.len() - self.objects.len();
+            found.add(|| format!("{name} did not notice that {more} pods are gone"));
+        }
+    }
+
+    fn check_handler(&self, controller: &Controller, found: &mut Differences) {
         let folded = controller.folded();
         let name = &controller.name;
         for violation in &folded.violations {
@@ -136,5 +153,150 @@ impl Truth<Pod> {
             let more = folded.pods.len() - self.objects.len();
             found.add(|| format!("the handler of {name} knows {more} pods that are gone"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::{POD_INDEXES, Phase, declare};
+    use super::*;
+    use informant::delta::{Batch, Deleted, Delta, SourceId};
+    use informant::indexer::Indexer;
+    use informant::informer::Handler;
+    use informant::work_queue::{WorkQueue, WorkQueueConfig};
+    use informant::{Cached, SystemClock};
+    use std::time::Instant;
+
+    fn pod(node: &str) -> Pod {
+        Pod {
+            app: "web".into(),
+            phase: Phase::Running,
+            node: Some(node.into()),
+            cpu_millis: 100,
+            restarts: 0,
+            ready: true,
+            written_at: Instant::now(),
+        }
+    }
+
+    fn source() -> MemorySource<Pod> {
+        let source = MemorySource::new();
+        for name in ["a", "b"] {
+            let key = ObjectKey::new("team", name).unwrap();
+            source.create(key, pod("node-1")).unwrap();
+        }
+        source
+    }
+
+    /// What is found in a cache that holds these objects.
+    fn found_in(truth: &Truth<Pod>, objects: &[Incoming<Pod>]) -> Vec<String> {
+        let builder = POD_INDEXES.into_iter().map(declare);
+        let (cache, mut writer) = builder
+            .fold(
+                Indexer::builder(),
+                informant::indexer::IndexerBuilder::declare,
+            )
+            .build();
+        for object in objects {
+            writer.apply(Batch::of(SourceId(0), Delta::Added(object.clone().into())));
+        }
+        let mut found = Differences::default();
+        truth.check_cache("pods", &cache.snapshot(), &mut found);
+        for index in POD_INDEXES {
+            truth.check_index(&cache.snapshot(), index, &mut found);
+        }
+        found.told
+    }
+
+    #[test]
+    fn every_kind_of_difference_in_a_cache_is_found() {
+        let truth = Truth::of(&source());
+        let objects: Vec<Incoming<Pod>> = truth
+            .objects
+            .iter()
+            .map(|object| (**object).clone())
+            .collect();
+        assert_eq!(found_in(&truth, &objects), [""; 0]);
+
+        let says = |objects: &[Incoming<Pod>], what: &str| {
+            let found = found_in(&truth, objects);
+            assert!(
+                found.iter().any(|told| told.contains(what)),
+                "{what}: {found:?}"
+            );
+        };
+        says(&objects[..1], "the cache of pods has no team/b");
+        says(&objects[..1], "has 1 objects, the source 2");
+        says(&objects[..1], "is at version");
+        says(
+            &objects[..1],
+            "the index node differs at the value \"node-1\"",
+        );
+        says(&[], "the index app has nothing for the value \"web\"");
+
+        let mut moved = objects.clone();
+        moved[0].object.node = Some("node-2".into());
+        says(&moved, "another state of team/a");
+        says(&moved, "the index node differs at the value \"node-2\"");
+
+        let mut more = objects.clone();
+        let mut ghost = objects[0].clone();
+        ghost.meta.key = ObjectKey::new("team", "ghost").unwrap();
+        more.insert(0, ghost);
+        says(&more, "has 3 objects, the source 2");
+        says(&more, "the index namespace differs");
+    }
+
+    #[test]
+    fn every_kind_of_difference_of_a_controller_is_found() {
+        let truth = Truth::of(&source());
+        let objects: Vec<Cached<Pod>> = truth
+            .objects
+            .iter()
+            .map(|object| (**object).clone().into())
+            .collect();
+        let check = |tell: &dyn Fn(&mut super::super::controller::Follow)| {
+            let controller = Arc::new(Controller::new("c".to_owned()));
+            let mut follow = super::super::controller::Follow {
+                controller: controller.clone(),
+                queue: WorkQueue::new(WorkQueueConfig::new(SystemClock::shared())),
+                gate: None,
+            };
+            tell(&mut follow);
+            for object in &objects[..follow.queue.len().min(2)] {
+                let version = object.resource_version().clone();
+                controller
+                    .reconciled()
+                    .insert(object.key().clone(), version);
+            }
+            let mut found = Differences::default();
+            truth.check_controller(&controller, &mut found);
+            found.told.join("; ")
+        };
+        let add_both = |follow: &mut super::super::controller::Follow| {
+            objects
+                .iter()
+                .for_each(|object| follow.on_add(object, true));
+        };
+        assert_eq!(check(&add_both), "");
+        assert!(check(&|follow| follow.on_add(&objects[0], true)).contains("knows no team/b"));
+        assert!(
+            check(&|follow| follow.on_add(&objects[0], true)).contains("did not reconcile team/b")
+        );
+        let told = check(&|follow| {
+            add_both(follow);
+            follow.on_add(&objects[0], false);
+        });
+        assert!(told.contains("team/a was added twice"), "{told}");
+        let told = check(&|follow| {
+            add_both(follow);
+            follow.on_update(&objects[1], &objects[0]);
+        });
+        assert!(told.contains("the old state of team/a"), "{told}");
+        let told = check(&|follow| {
+            add_both(follow);
+            follow.on_delete(&Deleted::known(objects[1].clone()));
+        });
+        assert!(told.contains("knows no team/b"), "{told}");
     }
 }
