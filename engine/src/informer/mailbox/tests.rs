@@ -332,7 +332,9 @@ proptest! {
         let mailboxes = [(); 3].map(|()| Mailbox::new(Policy::Coalesce));
         let mut views = [(); 3].map(|()| View::default());
         let mut model = Model::default();
-        mailboxes.iter().for_each(|mailbox| mailbox.start(None, true));
+        for mailbox in &mailboxes {
+            mailbox.start(None, true);
+        }
         for (raws, taker) in &rounds {
             let round = model.apply(raws, false, false);
             let (store, mut merges) = (model.store.clone(), Merges::new());
