@@ -20,6 +20,11 @@ impl Changes {
         }
     }
 
+    /// The newest version that was given out by [`Changes::next`].
+    pub(crate) fn version(&self) -> ResourceVersion {
+        ResourceVersion::from(self.version)
+    }
+
     /// The next version of a random object.
     pub(crate) fn next(&mut self) -> Incoming<Pod> {
         self.version += 1;

@@ -36,6 +36,10 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
+    pub(crate) fn count(&self) -> u64 {
+        self.total
+    }
+
     pub(crate) fn max(&self) -> f64 {
         self.max as f64
     }

@@ -70,7 +70,7 @@ impl Store for Ours {
     }
 }
 
-fn text_index(name: &str, text: fn(&Pod) -> &str) -> IndexDeclaration<Pod> {
+pub(crate) fn text_index(name: &str, text: fn(&Pod) -> &str) -> IndexDeclaration<Pod> {
     IndexDeclaration::with(
         name,
         move |pod: &Cached<Pod>, emit: &mut Emit<'_, String>| {

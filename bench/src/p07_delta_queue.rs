@@ -6,6 +6,7 @@ use crate::peers::client_go::ClientGo;
 use crate::pod::{Pod, World};
 use crate::row::{EVENTS, OURS, Row};
 use crate::run::Run;
+use informant::ObjectKey;
 use informant::delta::{Compaction, DeltaQueue, QueueConfig, SourceId, Step};
 use std::hint::black_box;
 use std::thread;
@@ -72,14 +73,15 @@ pub(crate) fn run(run: &mut Run) {
     }
 }
 
-/// Inputs a second, inputs accepted, deltas delivered. Ours copies each object, since a producer gives
-/// it away; the peer is given pointers to the same ones.
+/// Inputs a second, inputs accepted, deltas delivered. The objects exist beforehand, on both sides;
+/// making their keys is part of it.
 pub(crate) fn passed(changes: &mut Changes, inputs: usize, compaction: Compaction) -> [f64; 3] {
     let queue = DeltaQueue::<Pod>::new(QueueConfig {
         compaction,
         ..QueueConfig::default()
     });
     let producer = queue.producer(SourceId(0));
+    let objects: Vec<_> = (0..inputs).map(|_| changes.next()).collect();
     let began = Instant::now();
     let (accepted, delivered) = thread::scope(|scope| {
         let consumer = scope.spawn(|| {
@@ -99,9 +101,11 @@ pub(crate) fn passed(changes: &mut Changes, inputs: usize, compaction: Compactio
             black_box(sum);
             (accepted, delivered)
         });
-        for _ in 0..inputs {
+        for mut object in objects {
+            let pod = &object.object;
+            object.meta.key = ObjectKey::new(&pod.namespace, &pod.name).expect("a good key");
             producer
-                .try_updated(changes.next())
+                .try_updated(object)
                 .expect("the queue is open and has no bound");
         }
         queue.close();

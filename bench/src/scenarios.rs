@@ -31,6 +31,11 @@ pub(crate) const ALL: &[Scenario] = &[
         measure: crate::p04_list_beside_writer::run,
     },
     Scenario {
+        id: "P5",
+        about: "client-go's own informer benchmark: a grid of pods and readers",
+        measure: crate::p05_informer_grid::run,
+    },
+    Scenario {
         id: "P6",
         about: "a relist: time, readers meanwhile, memory meanwhile",
         measure: crate::p06_replace::run,
@@ -39,6 +44,11 @@ pub(crate) const ALL: &[Scenario] = &[
         id: "P7",
         about: "the delta queue, from one thread to another",
         measure: crate::p07_delta_queue::run,
+    },
+    Scenario {
+        id: "P8",
+        about: "from the source to ten handlers: events a second, and latency",
+        measure: crate::p08_end_to_end::run,
     },
     Scenario {
         id: "P9",
@@ -59,6 +69,11 @@ pub(crate) const ALL: &[Scenario] = &[
         id: "P13",
         about: "growth from a thousand objects to a million",
         measure: crate::p13_growth::run,
+    },
+    Scenario {
+        id: "P14",
+        about: "a hundred handlers, one of them blocked for ever",
+        measure: crate::p14_blocked_handler::run,
     },
     Scenario {
         id: "P16",

@@ -16,14 +16,18 @@ import (
 type command func(d *driver, words []string) ([]float64, error)
 
 var commands = map[string]command{
-	"by-index":      byIndex,
-	"memory":        memory,
-	"beside":        besideWriter,
-	"replace":       replaceAll,
-	"write":         write,
-	"fifo":          fifo,
-	"queue-cycle":   queueCycle,
-	"queue-workers": queueWorkers,
+	"by-index":         byIndex,
+	"memory":           memory,
+	"beside":           besideWriter,
+	"replace":          replaceAll,
+	"write":            write,
+	"fifo":             fifo,
+	"queue-cycle":      queueCycle,
+	"queue-workers":    queueWorkers,
+	"informer":         informerEvents,
+	"informer-latency": informerLatency,
+	"informer-blocked": informerBlocked,
+	"informer-grid":    informerGrid,
 }
 
 func main() {

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -23,12 +26,34 @@ type pod struct {
 	uid             types.UID
 	node, app       string
 	version         string
+	// When the change was sent, where a latency is measured.
+	sent time.Time
 }
 
 func (p *pod) GetNamespace() string       { return p.namespace }
 func (p *pod) GetName() string            { return p.name }
 func (p *pod) GetUID() types.UID          { return p.uid }
 func (p *pod) GetResourceVersion() string { return p.version }
+
+func (p *pod) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject is asked for by the interface; nothing on the way calls it.
+func (p *pod) DeepCopyObject() runtime.Object {
+	copied := *p
+	return &copied
+}
+
+// A podList is what the informer's list call answers.
+type podList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []*pod
+}
+
+func (l *podList) DeepCopyObject() runtime.Object {
+	copied := *l
+	return &copied
+}
 
 // A world is what the store holds, and where the next change comes from.
 type world struct {

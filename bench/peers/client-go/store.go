@@ -12,8 +12,13 @@ import (
 // A driver holds one store. It is built when the first command needs it, so that a command can
 // measure the building.
 type driver struct {
-	world *world
-	built cache.Indexer
+	world    *world
+	built    cache.Indexer
+	pipeline *pipeline
+	// Latencies of the run that is under way, how many there will be, and who is told of them.
+	micros   []float64
+	expected int
+	taking   func(micros []float64)
 }
 
 func newDriver(count int) *driver {
@@ -31,14 +36,18 @@ func (d *driver) store() cache.Indexer {
 }
 
 func newIndexer() cache.Indexer {
+	return cache.NewIndexer(key, indexers())
+}
+
+func indexers() cache.Indexers {
 	by := func(value func(*pod) string) cache.IndexFunc {
 		return func(object any) ([]string, error) { return []string{value(object.(*pod))}, nil }
 	}
-	return cache.NewIndexer(key, cache.Indexers{
-		"namespace": by(func(p *pod) string { return p.namespace }),
+	return cache.Indexers{
+		"namespace": cache.MetaNamespaceIndexFunc,
 		"node":      by(func(p *pod) string { return p.node }),
 		"app":       by(func(p *pod) string { return p.app }),
-	})
+	}
 }
 
 // key does what cache.MetaNamespaceKeyFunc does, without its type switch.
