@@ -41,6 +41,11 @@ impl<'a, const K: usize> Contest<'a, K> {
         }
     }
 
+    /// Note why an arm is missing.
+    pub(crate) fn skip(&mut self, name: &'static str, reason: &str) {
+        self.skipped.push((name, reason.to_owned()));
+    }
+
     /// One round to warm up, then `rounds` that count.
     pub(crate) fn run(mut self, rounds: usize) -> Standing<K> {
         let mut samples = vec![Vec::with_capacity(rounds); self.arms.len()];

@@ -35,6 +35,7 @@ mod p07_delta_queue;
 mod p08_end_to_end;
 mod p09_memory;
 mod p10_snapshot_and_diff;
+mod p11_selector;
 mod p12_work_queue;
 mod p13_growth;
 mod p14_blocked_handler;

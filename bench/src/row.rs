@@ -131,7 +131,8 @@ impl Row {
     pub(crate) fn peer(&mut self, name: &str, spread: Spread, unit: Unit) {
         let ours = self.ours.spread.median;
         let ratio = if unit.higher_is_better {
-            ours / spread.median
+            // A peer that got nothing done counts as one a second: a ratio needs a number.
+            ours / spread.median.max(1.0)
         } else {
             spread.median / ours
         };
@@ -245,6 +246,8 @@ mod tests {
         let mut reads = Row::alone("reads", 10, Spread::exact(300.0), READS);
         reads.peer("slow", Spread::exact(100.0), READS);
         assert_eq!(reads.ratio["slow"].to_string(), "3");
+        reads.peer("starved", Spread::exact(0.0), READS);
+        assert_eq!(reads.ratio["starved"].to_string(), "300");
     }
 
     #[test]

@@ -61,6 +61,11 @@ pub(crate) const ALL: &[Scenario] = &[
         measure: crate::p10_snapshot_and_diff::run,
     },
     Scenario {
+        id: "P11",
+        about: "a label selector in a namespace, among 50k and a million",
+        measure: crate::p11_selector::run,
+    },
+    Scenario {
         id: "P12",
         about: "the work queue: add, get, done",
         measure: crate::p12_work_queue::run,

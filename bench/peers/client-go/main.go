@@ -25,6 +25,7 @@ var commands = map[string]command{
 	"queue-cycle":      queueCycle,
 	"queue-workers":    queueWorkers,
 	"informer":         informerEvents,
+	"select":           selectLabels,
 	"informer-latency": informerLatency,
 	"informer-blocked": informerBlocked,
 	"informer-grid":    informerGrid,

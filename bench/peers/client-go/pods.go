@@ -26,14 +26,17 @@ type pod struct {
 	uid             types.UID
 	node, app       string
 	version         string
+	// Only where labels are selected.
+	labels map[string]string
 	// When the change was sent, where a latency is measured.
 	sent time.Time
 }
 
-func (p *pod) GetNamespace() string       { return p.namespace }
-func (p *pod) GetName() string            { return p.name }
-func (p *pod) GetUID() types.UID          { return p.uid }
-func (p *pod) GetResourceVersion() string { return p.version }
+func (p *pod) GetNamespace() string         { return p.namespace }
+func (p *pod) GetName() string              { return p.name }
+func (p *pod) GetUID() types.UID            { return p.uid }
+func (p *pod) GetResourceVersion() string   { return p.version }
+func (p *pod) GetLabels() map[string]string { return p.labels }
 
 func (p *pod) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
