@@ -274,9 +274,9 @@ mod tests {
             found.told.join("; ")
         };
         let add_both = |follow: &mut super::super::controller::Follow| {
-            objects
-                .iter()
-                .for_each(|object| follow.on_add(object, true));
+            for object in &objects {
+                follow.on_add(object, true);
+            }
         };
         assert_eq!(check(&add_both), "");
         assert!(check(&|follow| follow.on_add(&objects[0], true)).contains("knows no team/b"));
