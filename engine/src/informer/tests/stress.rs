@@ -190,7 +190,7 @@ fn a_thousand_handlers_come_and_go_while_events_flow() {
         while goes_on() {
             let name = ["a", "b", "c", "d"][rng.usize(..4)];
             put_or_delete_named(&cluster, rng.u8(..4) > 0, name);
-            if events.fetch_add(1, Ordering::SeqCst) % 64 == 0 {
+            if events.fetch_add(1, Ordering::SeqCst).is_multiple_of(64) {
                 std::thread::yield_now();
             }
         }
@@ -242,8 +242,8 @@ fn come_and_go(
             assert_eq!(registration.status().panics, 0, "{:?}", fold.lock().objects);
         }
         // However the threads are scheduled, something happens between two handlers.
-        let seen = events.load(Ordering::SeqCst);
-        while events.load(Ordering::SeqCst) == seen {
+        let events_before = events.load(Ordering::SeqCst);
+        while events.load(Ordering::SeqCst) == events_before {
             std::thread::yield_now();
         }
     }
