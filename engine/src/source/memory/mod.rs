@@ -1,86 +1,95 @@
 //! The embedded source: a versioned collection in memory that lists and watches as an API server
 //! does. The demo runs on it, and so can your own unit tests.
+//!
+//! [`MemorySource`] is the collection. Writes are plain calls, lists and watches come through
+//! [`ListWatch`], and [faults](MemorySource#faults) happen on demand, at an exact point, so that a
+//! test can say "the 410 comes after this write and before that one". Nothing in here needs a
+//! runtime, starts a thread or depends on chance: the same calls give the same uids, versions,
+//! frames and errors in every run.
+//!
+//! ```
+//! use informant::source::memory::MemorySource;
+//! use informant::source::{ListOptions, ListWatch, WatchEvent, WatchOptions};
+//! use informant::ObjectKey;
+//! use futures_util::StreamExt;
+//!
+//! # #[cfg(feature = "tokio")]
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let pods = MemorySource::<&str>::new();
+//! let web = ObjectKey::new("default", "web-0")?;
+//! pods.create(web.clone(), "nginx:1")?;
+//!
+//! let page = pods.list(ListOptions::default()).await?;
+//! assert_eq!(page.items.len(), 1);
+//!
+//! let mut frames = pods
+//!     .watch(WatchOptions { resource_version: page.resource_version, ..WatchOptions::default() })
+//!     .await?;
+//! pods.update(&web, None, "nginx:2")?;
+//! let Some(Ok(WatchEvent::Modified(pod))) = frames.next().await else { panic!() };
+//! assert_eq!(pod.object, "nginx:2");
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # As a server does
+//! - **Versions**: one counter for the collection; each write raises it and puts the new version
+//!   on its object. A deletion has a version of its own.
+//! - **Lists** at no version or at "0" give the newest state, at `N` with `NotOlderThan` too, with
+//!   `Exact` the state at `N`, as long as it is remembered. A version with a limit but without a
+//!   match means `Exact`, as it always did. Objects come in key order. All pages of a list are of
+//!   the state of the first; a page whose state is forgotten is answered with 410. A continue
+//!   token together with a version or a match is a 400.
+//! - **Watches** from `N` give every change after it; from no version or "0" they begin with the
+//!   present objects as `Added`, in no order. A version that is forgotten is a 410, one that is
+//!   not reached a 504 (at once: there is nobody to wait for). A watch that falls behind the
+//!   history gets the 410 too.
+//! - **Streaming lists** end their initial objects with a bookmark, if bookmarks are allowed.
+//! - **Selection**: namespaces, label selectors, field selectors and shard selectors. An object
+//!   that begins to be selected is `Added`, one that ceases to be is `Deleted`, with its last
+//!   selected content at the version of the change.
+//! - **Bookmarks** come every so many changes, on demand, and before a watch times out.
+//!
+//! # Unlike a server
+//! - A list of metadata only gives whole objects: the source does not know what else there is in
+//!   a `T`. Everything else about it is the same, and objects that cannot be decoded are in it.
+//! - Objects are opaque: nothing defaults, validates or refuses them.
+mod config;
+mod faults;
+mod field_selector;
+mod frames;
 mod list;
+mod log;
+mod open;
+mod selection;
 mod state;
 mod watch;
+mod write;
 
 use super::{ListOptions, ListPage, ListWatch, SourceError, WatchOptions, WatchStream};
-use crate::clock::SharedClock;
-use crate::object::{Incoming, Meta, ObjectKey, ResourceVersion, Uid};
+use crate::object::{Incoming, ObjectKey, ResourceVersion};
 use crate::sync::{Mutex, WaitSet};
-use state::{Change, State};
+use state::State;
 use std::fmt;
 use std::sync::Arc;
 
-pub use state::{Disconnect, Request};
+pub use config::{
+    Dialect, ExpiredWatch, FieldOf, GoneReason, LabelOf, MemoryConfig, Stamp, TooLargeText,
+};
+pub use faults::{Backup, Corruption, Disconnect};
+pub use state::Request;
+pub use write::{Preconditions, Write, WriteError};
 
-/// Writes the metadata into an object, where the object type carries its own.
-pub type Stamp<T> = Arc<dyn Fn(&mut T, &Meta) + Send + Sync>;
-
-/// What a [`MemorySource`] is made of.
-pub struct MemoryConfig<T> {
-    /// Changes that are remembered for watches; older ones are compacted away.
-    pub history: usize,
-    /// Writes key, uid and version into each object that is stored.
-    pub stamp: Option<Stamp<T>>,
-    /// Ends watches after their timeout; without a clock they never time out.
-    pub clock: Option<SharedClock>,
-    /// A bookmark is sent to a watch that allows them after this many changes that it did not see.
-    pub bookmark_every: u64,
-}
-
-impl<T> Default for MemoryConfig<T> {
-    fn default() -> Self {
-        Self {
-            history: 100_000,
-            stamp: None,
-            clock: None,
-            bookmark_every: 1_000,
-        }
-    }
-}
-
-impl<T> fmt::Debug for MemoryConfig<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryConfig")
-            .field("history", &self.history)
-            .field("stamp", &self.stamp.is_some())
-            .field("bookmark_every", &self.bookmark_every)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Why a write was refused, as an API server would refuse it. Nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteError {
-    /// 409: there is an object of this key already.
-    #[error("{0} already exists")]
-    AlreadyExists(ObjectKey),
-    /// 404: there is no object of this key.
-    #[error("{0} was not found")]
-    NotFound(ObjectKey),
-    /// 409: the object is at another version than the caller expected.
-    #[error("{key} is at version {found}, not {expected}; read it again and retry")]
-    Conflict {
-        /// The object.
-        key: ObjectKey,
-        /// The version that the caller gave.
-        expected: ResourceVersion,
-        /// The version that the object is at.
-        found: ResourceVersion,
-    },
-}
-
-pub(super) struct Shared<T> {
-    stamp: Option<Stamp<T>>,
-    clock: Option<SharedClock>,
-    bookmark_every: u64,
+struct Shared<T> {
+    config: MemoryConfig<T>,
     state: Mutex<State<T>>,
+    /// Announced after every change of the state that an open watch may wait for.
     changes: WaitSet,
 }
 
-/// A versioned collection in memory. Clones are handles of one collection.
+/// A versioned collection in memory. Clones are handles of one collection; see the
+/// [module](self) for what it does.
 ///
 /// ```
 /// use informant::ObjectKey;
@@ -125,77 +134,11 @@ impl<T: Clone + Send + Sync + 'static> MemorySource<T> {
     pub fn with(config: MemoryConfig<T>) -> Self {
         Self {
             shared: Arc::new(Shared {
-                stamp: config.stamp,
-                clock: config.clock,
-                bookmark_every: config.bookmark_every,
-                state: Mutex::new(State::new(config.history)),
+                state: Mutex::new(State::new(&config)),
+                config,
                 changes: WaitSet::new(),
             }),
         }
-    }
-
-    /// Create an object; its uid is made up, its version is the next one.
-    ///
-    /// # Errors
-    /// [`WriteError::AlreadyExists`].
-    pub fn create(&self, key: ObjectKey, object: T) -> Result<Meta, WriteError> {
-        self.write(|state, stamp| {
-            if state.objects.contains_key(&key) {
-                return Err(WriteError::AlreadyExists(key));
-            }
-            let uid = state.next_uid();
-            Ok(state.put(key, uid, object, Change::Added, stamp))
-        })
-    }
-
-    /// Change an object. With `expected`, only if it is at that version.
-    ///
-    /// # Errors
-    /// [`WriteError::NotFound`] and [`WriteError::Conflict`].
-    pub fn update(
-        &self,
-        key: &ObjectKey,
-        expected: Option<&ResourceVersion>,
-        object: T,
-    ) -> Result<Meta, WriteError> {
-        self.write(|state, stamp| {
-            let uid = state.check(key, expected)?;
-            Ok(state.put(key.clone(), uid, object, Change::Modified, stamp))
-        })
-    }
-
-    /// Create or change an object.
-    pub fn upsert(&self, key: ObjectKey, object: T) -> Meta {
-        self.write(|state, stamp| {
-            let known = state.objects.get(&key).map(|item| item.meta.uid.clone());
-            let (uid, change) = match known {
-                Some(uid) => (uid, Change::Modified),
-                None => (state.next_uid(), Change::Added),
-            };
-            state.put(key, uid, object, change, stamp)
-        })
-    }
-
-    /// Delete an object. With `expected`, only if it is at that version. Returns its last state at
-    /// the version of the deletion.
-    ///
-    /// # Errors
-    /// [`WriteError::NotFound`] and [`WriteError::Conflict`].
-    pub fn delete(
-        &self,
-        key: &ObjectKey,
-        expected: Option<&ResourceVersion>,
-    ) -> Result<Meta, WriteError> {
-        self.write(|state, stamp| {
-            state.check(key, expected)?;
-            Ok(state.remove(key, stamp))
-        })
-    }
-
-    fn write<R>(&self, change: impl FnOnce(&mut State<T>, Option<&Stamp<T>>) -> R) -> R {
-        let result = change(&mut self.shared.state.lock(), self.shared.stamp.as_ref());
-        self.shared.changes.notify_all();
-        result
     }
 
     /// The object with this key.
@@ -205,14 +148,22 @@ impl<T: Clone + Send + Sync + 'static> MemorySource<T> {
         Some((*item).clone())
     }
 
-    /// All objects at one version, in key order.
+    /// All objects at one version, in key order; they are shared, not copied.
     #[must_use]
     pub fn objects(&self) -> (ResourceVersion, Vec<Arc<Incoming<T>>>) {
         let state = self.shared.state.lock();
-        (
-            state.version.into(),
-            state.objects.values().cloned().collect(),
-        )
+        let objects = state.objects.values().cloned().collect();
+        (state.version.into(), objects)
+    }
+
+    /// All objects at an earlier version, in key order; `None` when that state is forgotten or not
+    /// reached. It costs the walk over the objects and over the changes since then.
+    #[must_use]
+    pub fn objects_at(&self, version: &ResourceVersion) -> Option<Vec<Arc<Incoming<T>>>> {
+        let version = version.as_number()?;
+        let state = self.shared.state.lock();
+        let known = (state.log.compacted..=state.version).contains(&version);
+        known.then(|| state.objects_at(version, None, None, usize::MAX))
     }
 
     /// How many objects there are.
@@ -233,44 +184,45 @@ impl<T: Clone + Send + Sync + 'static> MemorySource<T> {
         self.shared.state.lock().version.into()
     }
 
-    /// Forget all changes up to and including `version`: watches from before get 410, and lists
-    /// that are being paged expire.
+    /// The oldest version whose state is remembered: from it on, watches and exact lists work.
+    #[must_use]
+    pub fn oldest_version(&self) -> ResourceVersion {
+        self.shared.state.lock().log.compacted.into()
+    }
+
+    /// Raise the version by `count` without a change, as writes to other collections do.
+    pub fn skip_versions(&self, count: u64) {
+        let mut state = self.shared.state.lock();
+        state.version += count;
+        state.moves += 1;
+    }
+
+    /// Forget all changes up to and including `version`: what is from before gets 410, watches,
+    /// exact lists and continue tokens alike.
     pub fn compact(&self, version: &ResourceVersion) {
         if let Some(version) = version.as_number() {
-            self.write(|state, _| state.compact(version));
+            let forgotten = self.shared.state.lock().compact(version);
+            self.shared.changes.notify_all();
+            drop(forgotten);
         }
     }
 
-    /// Send a bookmark to every watch that allows them.
-    pub fn send_bookmark(&self) {
-        self.write(|state, _| state.bookmark_at = state.version);
+    /// How many watches are open: streams that have neither ended nor been dropped.
+    #[must_use]
+    pub fn open_watches(&self) -> usize {
+        self.shared.state.lock().watches.len()
     }
 
-    /// End every watch that is open.
-    pub fn disconnect(&self, how: Disconnect) {
-        self.write(|state, _| state.disconnect(how));
-    }
-
-    /// Lose the next `count` changes on every watch that is open: they are in no frame, though the
-    /// version moves on. Nothing tells the client; this is what a consistency check is for.
-    pub fn drop_frames(&self, count: u64) {
-        self.write(|state, _| state.drop_until = state.version + count);
-    }
-
-    /// Answer the next list with this error.
-    pub fn fail_next_list(&self, error: SourceError) {
-        self.write(|state, _| state.list_faults.push_back(error));
-    }
-
-    /// Answer the next watch with this error.
-    pub fn fail_next_watch(&self, error: SourceError) {
-        self.write(|state, _| state.watch_faults.push_back(error));
-    }
-
-    /// Every list and watch call so far, in order.
+    /// The list and watch calls so far, in order; of more than 65,536 the newest.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
-        self.shared.state.lock().requests.clone()
+        self.shared.state.lock().requests.iter().cloned().collect()
+    }
+
+    /// As [`MemorySource::requests`], and begin a new record.
+    #[must_use]
+    pub fn take_requests(&self) -> Vec<Request> {
+        std::mem::take(&mut self.shared.state.lock().requests).into()
     }
 }
 
@@ -282,40 +234,20 @@ impl<T: Clone + Send + Sync + 'static> ListWatch for MemorySource<T> {
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<T>, SourceError> {
-        watch::open(&self.shared, options)
+        open::open(&self.shared, &options)
+    }
+
+    fn supports_streaming_list(&self) -> bool {
+        self.shared.config.streaming_lists
     }
 }
 
 impl<T> fmt::Debug for MemorySource<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.shared.state.lock();
-        write!(
-            f,
-            "MemorySource({} objects at version {})",
-            state.objects.len(),
-            state.version
-        )
+        let (objects, version) = (state.objects.len(), state.version);
+        write!(f, "MemorySource({objects} objects at version {version})")
     }
-}
-
-/// True when the object is in the part of the collection that the selectors name. The embedded
-/// source knows namespaces, and `metadata.name` as a field.
-fn selects(selectors: &super::Selectors, key: &ObjectKey) -> bool {
-    let in_namespace = selectors
-        .namespace
-        .as_deref()
-        .is_none_or(|namespace| namespace == key.namespace());
-    let by_name = selectors
-        .fields
-        .as_deref()
-        .and_then(|fields| fields.strip_prefix("metadata.name="))
-        .is_none_or(|name| name.trim_start_matches('=') == key.name());
-    in_namespace && by_name
-}
-
-/// A made-up uid, the same in every run.
-fn uid(number: u64) -> Uid {
-    Uid::new(&format!("00000000-0000-4000-8000-{number:012x}"))
 }
 
 #[cfg(all(test, not(informant_loom)))]

@@ -1,26 +1,13 @@
-//! What the embedded source holds.
-use super::{Stamp, WriteError};
-use crate::object::{Incoming, Meta, ObjectKey, ResourceVersion, Uid};
+//! What the embedded source holds, behind its one lock. No user code runs in here.
+use super::config::{Dialect, MemoryConfig};
+use super::faults::{Control, FaultState};
+use super::log::{Change, Forgotten, Item, Log};
+use crate::object::{ObjectKey, Uid};
 use crate::source::{ListOptions, SourceError, WatchOptions};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use slab::Slab;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
-
-/// What happened to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
-    Added,
-    Modified,
-    Deleted,
-}
-
-/// How open watches end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disconnect {
-    /// The stream ends, as it does when the server's timeout is over.
-    Clean,
-    /// The transport breaks.
-    Broken,
-}
 
 /// One call that the source got.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,164 +18,197 @@ pub enum Request {
     Watch(WatchOptions),
 }
 
-/// One remembered change.
-#[derive(Clone)]
-pub(super) struct Event<T> {
-    pub(super) version: u64,
-    pub(super) change: Change,
-    pub(super) item: Arc<Incoming<T>>,
-    /// No watch gets a frame of it.
-    pub(super) dropped: bool,
-}
+/// Calls that are remembered; of more, the newest.
+pub(super) const REQUESTS: usize = 65_536;
 
-/// A list that is being paged.
-pub(super) struct Paging<T> {
-    pub(super) version: u64,
-    pub(super) rest: Vec<Arc<Incoming<T>>>,
-}
+/// What an open watch has been told beside the changes: each with the place of the change that it
+/// comes before.
+pub(super) type Inbox<T> = VecDeque<(u64, Control<T>)>;
 
 pub(super) struct State<T> {
-    pub(super) objects: BTreeMap<ObjectKey, Arc<Incoming<T>>>,
+    pub(super) objects: BTreeMap<ObjectKey, Item<T>>,
+    /// The newest version.
     pub(super) version: u64,
+    step: u64,
+    /// Counts whatever moves the version or the objects: a write that was prepared before such a
+    /// move is prepared again.
+    pub(super) moves: u64,
     uids: u64,
-    /// Ascending by version.
-    pub(super) events: VecDeque<Event<T>>,
-    history: usize,
-    /// Changes up to here are forgotten.
-    pub(super) compacted: u64,
-    pub(super) paging: HashMap<String, Paging<T>>,
-    tokens: u64,
-    /// Counts disconnects: a watch of an earlier generation is over.
-    pub(super) generation: u64,
-    pub(super) disconnect: Disconnect,
-    pub(super) bookmark_at: u64,
-    pub(super) drop_until: u64,
-    pub(super) list_faults: VecDeque<SourceError>,
-    pub(super) watch_faults: VecDeque<SourceError>,
-    pub(super) requests: Vec<Request>,
+    pub(super) log: Log<T>,
+    pub(super) watches: Slab<Inbox<T>>,
+    /// Continue tokens of another generation are expired.
+    pub(super) tokens: u64,
+    pub(super) faults: FaultState,
+    pub(super) requests: VecDeque<Request>,
 }
 
-impl<T: Clone> State<T> {
-    pub(super) fn new(history: usize) -> Self {
+impl<T> State<T> {
+    pub(super) fn new(config: &MemoryConfig<T>) -> Self {
+        let version = config.first_version.max(1);
         Self {
             objects: BTreeMap::new(),
-            version: 1,
+            version,
+            step: config.version_step.max(1),
+            moves: 0,
             uids: 0,
-            events: VecDeque::new(),
-            history,
-            compacted: 0,
-            paging: HashMap::new(),
+            log: Log::new(version, config.history),
+            watches: Slab::new(),
             tokens: 0,
-            generation: 0,
-            disconnect: Disconnect::Clean,
-            bookmark_at: 0,
-            drop_until: 0,
-            list_faults: VecDeque::new(),
-            watch_faults: VecDeque::new(),
-            requests: Vec::new(),
+            faults: FaultState::new(config.dialect),
+            requests: VecDeque::new(),
         }
     }
 
-    pub(super) fn next_uid(&mut self) -> Uid {
-        self.uids += 1;
-        super::uid(self.uids)
+    pub(super) fn next_version(&self) -> u64 {
+        self.version + self.step
     }
 
-    /// The uid of the object, if it is there and at the expected version.
-    pub(super) fn check(
-        &self,
-        key: &ObjectKey,
-        expected: Option<&ResourceVersion>,
-    ) -> Result<Uid, WriteError> {
-        let Some(item) = self.objects.get(key) else {
-            return Err(WriteError::NotFound(key.clone()));
+    /// A made-up uid, the same in every run. It is used up only by [`State::commit`].
+    pub(super) fn next_uid(&self) -> Uid {
+        made_up_uid(self.uids)
+    }
+
+    /// Store a prepared object, or take the one of its key out and remember its final state.
+    pub(super) fn commit(&mut self, item: Item<T>, deleted: bool) -> Option<Arc<Change<T>>> {
+        let version = self.next_version();
+        debug_assert_eq!(item.meta.resource_version, version.into());
+        let key = &item.meta.key;
+        let corrupt = self.faults.corrupt.get(key).copied();
+        let before = if deleted {
+            self.objects.remove(key)
+        } else {
+            self.objects.insert(key.clone(), item.clone())
         };
-        match expected {
-            Some(expected) if *expected != item.meta.resource_version => {
-                Err(WriteError::Conflict {
-                    key: key.clone(),
-                    expected: expected.clone(),
-                    found: item.meta.resource_version.clone(),
-                })
-            }
-            _ => Ok(item.meta.uid.clone()),
+        if before.is_none() {
+            self.uids += 1;
         }
-    }
-
-    pub(super) fn put(
-        &mut self,
-        key: ObjectKey,
-        uid: Uid,
-        mut object: T,
-        change: Change,
-        stamp: Option<&Stamp<T>>,
-    ) -> Meta {
-        self.version += 1;
-        let meta = Meta {
-            key: key.clone(),
-            uid,
-            resource_version: self.version.into(),
-        };
-        if let Some(stamp) = stamp {
-            stamp(&mut object, &meta);
-        }
-        let item = Arc::new(Incoming::new(meta.clone(), object));
-        self.objects.insert(key, item.clone());
-        self.remember(change, item);
-        meta
-    }
-
-    /// Take out an object that is there.
-    pub(super) fn remove(&mut self, key: &ObjectKey, stamp: Option<&Stamp<T>>) -> Meta {
-        let item = self
-            .objects
-            .remove(key)
-            .expect("the caller has checked that the object is there");
-        self.version += 1;
-        let mut last = (*item).clone();
-        last.meta.resource_version = self.version.into();
-        if let Some(stamp) = stamp {
-            stamp(&mut last.object, &last.meta);
-        }
-        let meta = last.meta.clone();
-        self.remember(Change::Deleted, Arc::new(last));
-        meta
-    }
-
-    fn remember(&mut self, change: Change, item: Arc<Incoming<T>>) {
-        self.events.push_back(Event {
-            version: self.version,
-            change,
+        self.version = version;
+        self.moves += 1;
+        self.log.push(Change {
+            version,
+            before,
             item,
-            dropped: self.version <= self.drop_until,
-        });
-        if self.events.len() > self.history
-            && let Some(oldest) = self.events.pop_front()
-        {
-            self.compacted = oldest.version;
+            deleted,
+            corrupt,
+        })
+    }
+
+    /// Tell every open watch, after the changes so far.
+    pub(super) fn tell(&mut self, control: &Control<T>) {
+        let place = self.log.next();
+        for (_, inbox) in &mut self.watches {
+            inbox.push_back((place, control.clone()));
         }
     }
 
-    pub(super) fn compact(&mut self, version: u64) {
-        let version = version.min(self.version);
-        self.compacted = self.compacted.max(version);
-        let forgotten = self
-            .events
-            .partition_point(|event| event.version <= version);
-        self.events.drain(..forgotten);
-        self.paging.retain(|_, paging| paging.version > version);
+    pub(super) fn receive(&mut self, request: Request) -> Result<(), SourceError> {
+        let fault = match request {
+            Request::List(_) => self.faults.list.pop_front(),
+            Request::Watch(_) => self.faults.watch.pop_front(),
+        };
+        if self.requests.len() == REQUESTS {
+            self.requests.pop_front();
+        }
+        self.requests.push_back(request);
+        fault.map_or(Ok(()), Err)
     }
 
-    pub(super) fn disconnect(&mut self, how: Disconnect) {
-        self.generation += 1;
-        self.disconnect = how;
+    pub(super) fn dialect(&self) -> Dialect {
+        self.faults.dialect
     }
 
-    /// Keep the rest of a list for its next page.
-    pub(super) fn keep_page(&mut self, paging: Paging<T>) -> String {
-        self.tokens += 1;
-        let token = format!("page-{}", self.tokens);
-        self.paging.insert(token.clone(), paging);
-        token
+    pub(super) fn check_not_too_large(&self, version: u64) -> Result<(), SourceError> {
+        if version > self.version {
+            return Err(self.dialect().too_large(version, self.version).into());
+        }
+        Ok(())
     }
+
+    /// The 410 of a version that is forgotten.
+    pub(super) fn expired(&self, version: u64) -> SourceError {
+        let oldest = self.log.compacted;
+        let text = format!("too old resource version: {version} ({oldest})");
+        self.dialect().expired(&text).into()
+    }
+
+    /// The objects at `version`, in key order: those after the key `after` and of `namespace`, at
+    /// most `limit`.
+    ///
+    /// An old state is the present one with the changes since then taken back. The cost is that of
+    /// the answer, and of those changes.
+    pub(super) fn objects_at(
+        &self,
+        version: u64,
+        namespace: Option<&str>,
+        after: Option<&ObjectKey>,
+        limit: usize,
+    ) -> Vec<Item<T>> {
+        let inside = |key: &ObjectKey| {
+            namespace.is_none_or(|namespace| key.namespace() == namespace)
+                && after.is_none_or(|after| key > after)
+        };
+        // From newest to oldest, so that the oldest change since `version` has the last word.
+        let mut past: BTreeMap<&ObjectKey, Option<&Item<T>>> = BTreeMap::new();
+        for change in self.log.back_to(version) {
+            if inside(&change.item.meta.key) {
+                past.insert(&change.item.meta.key, change.before.as_ref());
+            }
+        }
+        let first = match (after, namespace) {
+            (Some(after), _) if inside_or_before(after, namespace) => {
+                Bound::Excluded(after.clone())
+            }
+            (_, Some(namespace)) => {
+                // Sorts before every key of the namespace: names are not empty.
+                Bound::Included(crate::object::KeyRef::new(namespace, "").to_owned())
+            }
+            _ => Bound::Unbounded,
+        };
+        let mut present = self
+            .objects
+            .range((first, Bound::Unbounded))
+            .take_while(|(key, _)| namespace.is_none_or(|namespace| key.namespace() == namespace))
+            .peekable();
+        let mut past = past.into_iter().peekable();
+        let mut found = Vec::new();
+        while found.len() < limit {
+            let present_first = match (present.peek(), past.peek()) {
+                (None, None) => break,
+                (Some(_), None) => true,
+                (None, Some(_)) => false,
+                (Some((key, _)), Some((past_key, _))) => *key < *past_key,
+            };
+            if present_first {
+                found.extend(present.next().map(|(_, item)| item.clone()));
+            } else if let Some((key, item)) = past.next() {
+                present.next_if(|(present_key, _)| *present_key == key);
+                found.extend(item.cloned());
+            }
+        }
+        found
+    }
+
+    pub(super) fn compact(&mut self, version: u64) -> Forgotten<T> {
+        self.log.compact(version.min(self.version))
+    }
+}
+
+/// A uid that looks random, as the servers' do: ranges of hashes split such uids evenly, while
+/// hashes of running numbers lie close together.
+fn made_up_uid(number: u64) -> Uid {
+    let mut rng = fastrand::Rng::with_seed(number);
+    let (high, low) = (rng.u64(..), rng.u64(..));
+    Uid::new(&format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xffff,
+        high & 0xfff,
+        low >> 48 & 0x3fff | 0x8000,
+        low & 0xffff_ffff_ffff
+    ))
+}
+
+/// A token may come from a list of another namespace: then the namespace's own start counts.
+fn inside_or_before(after: &ObjectKey, namespace: Option<&str>) -> bool {
+    namespace.is_none_or(|namespace| after.namespace() >= namespace)
 }
