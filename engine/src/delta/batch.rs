@@ -77,6 +77,29 @@ pub enum ResyncTargets {
     Handlers(Arc<[HandlerId]>),
 }
 
+impl<T> Clone for KeyDeltas<T> {
+    fn clone(&self) -> Self {
+        Self {
+            source: self.source,
+            deltas: self.deltas.clone(),
+        }
+    }
+}
+
+impl<T> Clone for Replace<T> {
+    fn clone(&self) -> Self {
+        Self {
+            source: self.source,
+            resource_version: self.resource_version.clone(),
+            items: self.items.clone(),
+            bad: self.bad.clone(),
+            initial: self.initial,
+            reset: self.reset,
+            superseded_deletes: self.superseded_deletes.clone(),
+        }
+    }
+}
+
 impl<T> Batch<T> {
     /// A batch of one delta, which brings its source to the delta's version.
     #[must_use]

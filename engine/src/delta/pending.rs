@@ -32,6 +32,15 @@ impl<T> Segment<T> {
     fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.bad.is_empty()
     }
+
+    /// What it holds, without the way to find a key.
+    fn copy(&self) -> Self {
+        Self {
+            groups: self.groups.clone(),
+            by_key: HashTable::new(),
+            bad: self.bad.clone(),
+        }
+    }
 }
 
 /// Everything that was pushed since the last drain.
@@ -66,6 +75,15 @@ impl<T> Default for Superseded<T> {
 enum Earlier<T> {
     Segment(Segment<T>),
     Replace(Replace<T>),
+}
+
+impl<T> Earlier<T> {
+    fn copy(&self) -> Self {
+        match self {
+            Self::Segment(segment) => Self::Segment(segment.copy()),
+            Self::Replace(replace) => Self::Replace(replace.clone()),
+        }
+    }
 }
 
 impl<T> Pending<T> {
@@ -279,6 +297,22 @@ impl<T> Pending<T> {
         let taken = std::mem::replace(self, Self::new(self.hasher.clone(), self.versioning));
         self.coalesced = taken.coalesced;
         taken.into_batch()
+    }
+
+    /// What [`Pending::take`] would give; nothing is taken.
+    pub(super) fn copy(&self) -> Batch<T> {
+        Self {
+            hasher: self.hasher.clone(),
+            versioning: self.versioning,
+            earlier: self.earlier.iter().map(Earlier::copy).collect(),
+            open: self.open.copy(),
+            resyncs: self.resyncs.clone(),
+            versions: self.versions.clone(),
+            inputs: self.inputs,
+            coalesced: self.coalesced,
+            keys: self.keys,
+        }
+        .into_batch()
     }
 
     fn into_batch(mut self) -> Batch<T> {

@@ -326,6 +326,13 @@ impl<T> DeltaQueue<T> {
         self.shared.state.lock().pending.is_empty()
     }
 
+    /// A copy of what a drain would give now; nothing is taken. To find out why a cache lags: it
+    /// copies a handle of everything that waits, under the lock.
+    #[must_use]
+    pub fn pending(&self) -> Batch<T> {
+        self.shared.state.lock().pending.copy()
+    }
+
     /// What the queue counts.
     #[must_use]
     pub fn metrics(&self) -> QueueMetrics {

@@ -433,3 +433,16 @@ fn a_million_updates_of_one_key_keep_memory_flat_and_cost_one_change() {
     assert_eq!(pipe.queue.len(), 1);
     assert_eq!(pipe.run(), [format!("UPD(a@1 -> a@{})", count - 1)]);
 }
+
+#[test]
+fn a_look_at_what_is_pending_takes_nothing() {
+    let mut pipe = Pipe::holding(&["a@5"]);
+    pipe.producer.try_updated(object("b@6")).unwrap();
+    pipe.producer.replace(list(7, &["b@6", "c@7"])).unwrap();
+    pipe.producer.try_updated(object("c@8")).unwrap();
+    let seen = format!("{:?}", pipe.queue.pending());
+    assert_eq!(format!("{:?}", pipe.queue.pending()), seen);
+    assert_eq!(format!("{:?}", pipe.queue.try_drain().unwrap()), seen);
+    assert!(pipe.queue.pending().steps.is_empty());
+    pipe.run();
+}

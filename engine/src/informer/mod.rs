@@ -87,7 +87,7 @@ pub use registration::{HandlerStatus, OwnHandler, Registration};
 pub use report::{InformerError, NotSynced, NotSyncedReason, ReportHook, SourceReport};
 pub use resync::{MIN_RESYNC_PERIOD, Resync};
 #[cfg(feature = "tokio")]
-pub use shared::{AddIndexError, InformerStatus, SharedInformer, StartError, StillRunning};
+pub use shared::{AddIndexError, Hold, InformerStatus, SharedInformer, StartError, StillRunning};
 #[cfg(feature = "tokio")]
 pub use stream::EventStream;
 #[cfg(feature = "tokio")]

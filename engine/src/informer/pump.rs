@@ -22,6 +22,8 @@ pub(super) enum Request<T> {
         index: IndexDeclaration<T>,
         reply: oneshot::Sender<Result<Vec<IndexFailure>, IndexConflict>>,
     },
+    /// Apply nothing until the other end is dropped.
+    Hold { released: oneshot::Receiver<()> },
 }
 
 pub(super) struct Pump<T: Send + Sync + 'static> {
@@ -49,7 +51,14 @@ impl<T: Send + Sync + 'static> Pump<T> {
             tokio::select! {
                 biased;
                 () = hub.life.stop.stopped() => return,
-                Some(request) = self.requests.recv() => self.answer(request),
+                Some(request) = self.requests.recv() => match request {
+                    Request::AddIndex { index, reply } => self.add_index(index, reply),
+                    Request::Hold { released } => tokio::select! {
+                        biased;
+                        () = hub.life.stop.stopped() => return,
+                        _ = released => {}
+                    },
+                },
                 batch = hub.queue.drain() => match batch {
                     Ok(batch) => {
                         let delayed = self.step(batch);
@@ -112,17 +121,17 @@ impl<T: Send + Sync + 'static> Pump<T> {
         }
     }
 
-    fn answer(&mut self, request: Request<T>) {
-        match request {
-            Request::AddIndex { index, reply } => {
-                let added = self.writer.add_index(index);
-                if let Some(digest) = &self.digest {
-                    digest.republished(self.hub.indexer.load().sequence());
-                }
-                // Nobody may wait any more; the index is there all the same.
-                let _gone = reply.send(added);
-            }
+    fn add_index(
+        &mut self,
+        index: IndexDeclaration<T>,
+        reply: oneshot::Sender<Result<Vec<IndexFailure>, IndexConflict>>,
+    ) {
+        let added = self.writer.add_index(index);
+        if let Some(digest) = &self.digest {
+            digest.republished(self.hub.indexer.load().sequence());
         }
+        // Nobody may wait any more; the index is there all the same.
+        let _gone = reply.send(added);
     }
 }
 

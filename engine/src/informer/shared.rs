@@ -10,7 +10,7 @@ use super::report::{NotSynced, NotSyncedReason, SourceReport};
 use super::stream::EventStream;
 use super::write_tracker::WriteTracker;
 use crate::clock::Timestamp;
-use crate::delta::{QueueMetrics, SourceId};
+use crate::delta::{Batch, QueueMetrics, SourceId};
 use crate::indexer::{IndexConflict, IndexDeclaration, IndexFailure, Indexer, Snapshot, WaitError};
 use crate::object::{Cached, KeyRef, ResourceVersion, Versioning};
 use crate::reflector::{ReflectorHandle, ReflectorStatus};
@@ -134,6 +134,13 @@ pub struct StillRunning {
     pub informer: Arc<str>,
     /// The names of the handlers.
     pub handlers: Vec<Arc<str>>,
+}
+
+/// The cache stands still until this is dropped: see [`SharedInformer::hold`].
+#[derive(Debug)]
+#[must_use = "the cache goes on as soon as this is dropped"]
+pub struct Hold {
+    _released: oneshot::Sender<()>,
 }
 
 /// A copy of where an informer stands.
@@ -439,6 +446,23 @@ impl<T: Send + Sync + 'static> SharedInformer<T> {
             Ok(added) => Ok(added?),
             Err(_gone) => Err(self.index_refused()),
         }
+    }
+
+    /// Hold the cache: no batch is applied, and so no handler is told of anything new, until the
+    /// returned value is dropped or the informer stops. What arrives waits in the delta queue
+    /// ([`SharedInformer::pending`]), where it is coalesced. It takes effect before the next batch
+    /// begins; before the start, before the first.
+    pub fn hold(&self) -> Hold {
+        let (_released, released) = oneshot::channel();
+        // A pump that is gone applies nothing either.
+        let _gone = self.inner.requests.send(Request::Hold { released });
+        Hold { _released }
+    }
+
+    /// A copy of what waits to be applied. See [`DeltaQueue::pending`](crate::delta::DeltaQueue::pending).
+    #[must_use]
+    pub fn pending(&self) -> Batch<T> {
+        self.hub().queue.pending()
     }
 
     fn index_refused(&self) -> AddIndexError {

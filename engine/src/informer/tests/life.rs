@@ -348,3 +348,35 @@ async fn stopping_lets_the_call_in_flight_end_and_a_deadline_cancels_it() {
     assert_eq!(error.handlers, [Arc::from("stuck")]);
     drop(release);
 }
+
+/// What arrives while the cache is held waits in the queue; a hold before the start counts, and a
+/// stop ends it.
+#[tokio::test(start_paused = true)]
+async fn a_held_cache_stands_still_and_then_catches_up() {
+    let cluster = Cluster::with(&["a"]);
+    let informer = informer(&cluster).build();
+    let recorder = Recorder::default();
+    let _registration = informer.add_handler(recorder.handler()).unwrap();
+    let hold = informer.hold();
+    informer.start().unwrap();
+    settle().await;
+    assert!(!informer.has_synced() && content(&informer).is_empty());
+    assert_eq!(informer.pending().steps.len(), 1);
+    drop(hold);
+    settle().await;
+    assert_eq!(recorder.take(), ["ADD*(a@1)"]);
+
+    let hold = informer.hold();
+    settle().await;
+    cluster.put("a", "z2");
+    settle().await;
+    assert_eq!(
+        (informer.pending().inputs, content(&informer)),
+        (1, vec!["a@1".to_owned()])
+    );
+    assert_eq!(informer.status().queue.depth, 1, "a look takes nothing");
+    let started = informer.stop();
+    started.await;
+    drop(hold);
+    assert_eq!(recorder.take(), [""; 0]);
+}
