@@ -1,5 +1,5 @@
 //! Time is injected: one clock for every stage, and a manual one for tests.
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, poll_again_at};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::ops::{Add, Sub};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A point in time of one [`Clock`]: the time since the clock's own origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -234,8 +234,11 @@ impl Drop for ManualSleep {
     }
 }
 
-/// The clock of the machine without a runtime: its sleeps work in the blocking forms of waits
-/// (`get_blocking` and the like), and nowhere else. Nothing runs behind your back.
+/// The clock of the machine without a runtime: for the blocking forms of waits.
+///
+/// Its sleeps work by themselves wherever a thread of the engine's own blocking calls waits
+/// (`get_blocking` and the like), which then parks for as long. Inside an executor nothing would wake
+/// such a sleep, so there it polls without pause: give asynchronous programs `SystemClock`.
 ///
 /// ```
 /// use informant::StdClock;
@@ -246,9 +249,9 @@ impl Drop for ManualSleep {
 /// assert_eq!(*queue.get_blocking()?, "a");
 /// # Ok::<_, informant::work_queue::ShutDown>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct StdClock {
-    origin: std::time::Instant,
+    origin: Instant,
 }
 
 impl StdClock {
@@ -256,7 +259,7 @@ impl StdClock {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            origin: std::time::Instant::now(),
+            origin: Instant::now(),
         }
     }
 }
@@ -273,20 +276,39 @@ impl Clock for StdClock {
     }
 
     fn sleep_until(&self, deadline: Timestamp) -> Sleep {
-        let deadline = self.origin.checked_add(deadline.0);
-        Box::pin(std::future::poll_fn(move |_| match deadline {
-            Some(at) if at <= std::time::Instant::now() => Poll::Ready(()),
-            Some(at) => {
-                crate::sync::poll_again_at(at);
-                Poll::Pending
-            }
-            // Too far away to be told: never.
-            None => Poll::Pending,
-        }))
+        StdSleep::boxed(self.origin.checked_add(deadline.0))
     }
 }
 
-/// The clock of the machine, through tokio: a paused tokio runtime pauses it too.
+/// A sleep that the thread parks for; `None` never ends.
+struct StdSleep(Option<Instant>);
+
+impl StdSleep {
+    fn boxed(until: Option<Instant>) -> Sleep {
+        Box::pin(Self(until))
+    }
+}
+
+impl Future for StdSleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Some(until) = self.0 else {
+            return Poll::Pending;
+        };
+        if Instant::now() >= until {
+            return Poll::Ready(());
+        }
+        if !poll_again_at(until) {
+            std::thread::yield_now();
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}
+
+/// The clock of the machine, through tokio: a paused tokio runtime pauses it too. Outside a runtime
+/// its sleeps are those of [`StdClock`].
 #[cfg(feature = "tokio")]
 #[derive(Debug)]
 pub struct SystemClock {
@@ -311,8 +333,12 @@ impl Clock for SystemClock {
     }
 
     fn sleep_until(&self, deadline: Timestamp) -> Sleep {
+        let at = self.origin.checked_add(deadline.0);
+        if tokio::runtime::Handle::try_current().is_err() {
+            return StdSleep::boxed(at.map(tokio::time::Instant::into_std));
+        }
         // Far deadlines are clamped by tokio itself; an overflowing one means "never".
-        match self.origin.checked_add(deadline.0) {
+        match at {
             Some(at) => Box::pin(tokio::time::sleep_until(at)),
             None => Box::pin(std::future::pending()),
         }
@@ -343,5 +369,22 @@ mod tests {
             "a dropped sleep is no deadline"
         );
         block_on(clock.sleep_until(at(5)));
+    }
+
+    #[test]
+    fn a_thread_sleeps_without_a_runtime() {
+        let clock = StdClock::new();
+        let deadline = clock.now() + Duration::from_millis(5);
+        block_on(clock.sleep_until(deadline));
+        assert!(clock.now() >= deadline);
+    }
+
+    #[cfg(all(feature = "tokio", not(informant_loom)))]
+    #[test]
+    fn the_system_clock_sleeps_outside_a_runtime_too() {
+        let clock = SystemClock::shared();
+        let deadline = clock.now() + Duration::from_millis(5);
+        block_on(clock.sleep_until(deadline));
+        assert!(clock.now() >= deadline);
     }
 }

@@ -136,9 +136,11 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> ControllerBuilder<K> {
         E: fmt::Display + Send,
     {
         let clock = self.clock.unwrap_or_else(SystemClock::shared);
-        let mut config = WorkQueueConfig::new(clock);
+        let mut config = WorkQueueConfig::new(clock)
+            .name(self.name.as_str())
+            .timings(true);
         if let Some(limiter) = self.limiter {
-            config.limiter = limiter;
+            config = config.limiter(limiter);
         }
         let queue = WorkQueue::new(config);
         let watches = self

@@ -7,14 +7,16 @@
 //! loom, so a model proves *our* protocol around the root cell, not `arc-swap` itself. `Arc` stays
 //! the standard library's everywhere: loom runs one thread at a time, so its reference counts are
 //! exact, only weak-memory reorderings inside `Arc` are left out.
+mod block_on;
 #[cfg(informant_loom)]
 mod modelled;
 #[cfg(not(informant_loom))]
 mod native;
 mod wait_set;
 
+pub(crate) use block_on::{block_on, poll_again_at};
 #[cfg(informant_loom)]
 pub(crate) use modelled::*;
 #[cfg(not(informant_loom))]
 pub(crate) use native::*;
-pub(crate) use wait_set::{WaitSet, block_on, poll_again_at};
+pub(crate) use wait_set::WaitSet;

@@ -101,9 +101,9 @@ impl Parker {
         *token = false;
     }
 
-    /// Models have no time: a deadline may have come.
+    /// Models have no time: they use the manual clock, whose sleeps wake.
     pub(crate) fn park_until(&self, _deadline: std::time::Instant) {
-        *self.0.lock() = false;
+        self.park();
     }
 
     pub(crate) fn unpark(&self) {

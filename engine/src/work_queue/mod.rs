@@ -1,20 +1,72 @@
 //! The work queue: deduplicated, delayed, rate-limited, drained. Every event ends here as a key.
 //!
-//! A key is in the queue once, however often it is added; no two workers ever hold the same key; a
-//! key that is added while a worker holds it is handed out exactly once more afterwards.
+//! Handlers [`add`](WorkQueue::add) keys; workers [`get`](WorkQueue::get) them. A key that is added
+//! many times before it is taken is handed out once. No two workers have the same key at once; one
+//! that is added while in work is handed out once more afterwards. First come, first served, unless
+//! [priorities](Priority) or [tenants](WorkQueueConfig::tenants) say otherwise.
+//!
+//! It needs no runtime, starts no thread and no task: a `get` is a plain future, with a blocking form,
+//! and one of the waiting `get`s keeps the time for delayed keys.
+//!
+//! What it costs: one short lock and one look into one table for each call; a key is stored and
+//! hashed once, and nothing is allocated per add once the queue has seen its usual size. The memory
+//! of a burst is given back when the queue knows no key any more.
+//!
+//! ```
+//! use informant::ManualClock;
+//! use informant::work_queue::{Delayed, WorkQueue, WorkQueueConfig};
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! let clock = ManualClock::new();
+//! let queue = WorkQueue::new(WorkQueueConfig::new(Arc::new(clock.clone())));
+//! queue.add("a");
+//! queue.add_after("b", Duration::from_secs(1));
+//! let item = queue.get_blocking()?;
+//! assert_eq!(*item, "a");
+//! item.retry(); // it failed: again in 5 ms
+//! clock.advance(Duration::from_secs(1));
+//! assert_eq!(queue.len(), 2);
+//!
+//! let drained = queue.shut_down_with_drain(Delayed::Drop);
+//! while let Ok(item) = queue.get_blocking() {
+//!     item.done();
+//! }
+//! # drop(drained);
+//! # Ok::<_, informant::work_queue::ShutDown>(())
+//! ```
+mod closing;
+mod config;
+mod delays;
+mod drain;
+mod get;
 mod item;
 mod limiter;
-mod queue;
-mod state;
-
-pub use item::{Item, OnPanic};
-pub use limiter::{
-    FastSlow, ItemExponential, Jittered, MaxOf, RateLimiter, TokenBucket, WithMaxWait,
-};
-pub use queue::{Delayed, ShutDown, WorkQueue, WorkQueueConfig};
-pub use state::WorkQueueMetrics;
-
+mod links;
 #[cfg(all(test, informant_loom))]
 mod loom;
-#[cfg(all(test, not(informant_loom)))]
+mod metrics;
+mod operation;
+mod priority;
+mod queue;
+mod ready;
+mod report;
+mod shared;
+mod slots;
+mod state;
+#[cfg(all(test, feature = "tokio", not(informant_loom)))]
 mod tests;
+mod waiters;
+
+pub use config::WorkQueueConfig;
+pub use drain::{Delayed, Drained};
+pub use get::{Get, GetBatch};
+pub use item::{Item, OnPanic};
+pub use limiter::{
+    DEFAULT_CAPACITY, FastSlow, ItemExponential, Jittered, MaxOf, RateLimiter, TokenBucket,
+    WithMaxWait,
+};
+pub use metrics::{DurationSummary, WorkQueueMetrics};
+pub use priority::{Priority, PriorityConfig};
+pub use queue::{ShutDown, WorkQueue};
+pub use report::{DelayedKey, RunningKey};

@@ -1,104 +1,308 @@
-//! The work queue's handle.
-use super::item::{Item, OnPanic};
-use super::limiter::{ItemExponential, RateLimiter};
-use super::state::{Found, Phase, State, WorkQueueMetrics};
-use crate::clock::{SharedClock, Sleep, Timestamp};
-use crate::sync::{Mutex, WaitSet, block_on};
+//! The queue's handle.
+use super::config::WorkQueueConfig;
+use super::drain::{Delayed, Drained};
+use super::get::{Get, GetBatch, items};
+use super::item::Item;
+use super::metrics::WorkQueueMetrics;
+use super::operation::{Conflict, DelayOf, Found};
+use super::priority::Priority;
+use super::report::{DelayedCell, DelayedKey, RunningKey};
+use super::shared::Shared;
+use super::slots::KeyCell;
+use super::state::{Phase, State};
+use crate::clock::Timestamp;
+use crate::sync::block_on;
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::hash::Hash;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
-/// What a [`WorkQueue`] is made of.
-pub struct WorkQueueConfig<K> {
-    /// The clock of delays and metrics.
-    pub clock: SharedClock,
-    /// How long [`WorkQueue::add_rate_limited`] delays.
-    pub limiter: Arc<dyn RateLimiter<K>>,
-    /// What happens to a key whose worker panicked.
-    pub on_panic: OnPanic,
-}
-
-impl<K: Hash + Eq + Clone + Send + 'static> WorkQueueConfig<K> {
-    /// 5 ms, doubled at each failure of a key, to 1000 s at the most: client-go's limiter for
-    /// controllers, without the bucket that ties all keys together.
-    #[must_use]
-    pub fn new(clock: SharedClock) -> Self {
-        Self {
-            clock,
-            limiter: Arc::new(ItemExponential::default()),
-            on_panic: OnPanic::Retry,
-        }
-    }
-}
-
-impl<K> fmt::Debug for WorkQueueConfig<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkQueueConfig")
-            .field("clock", &self.clock)
-            .field("on_panic", &self.on_panic)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The queue is shut down, and nothing is left to hand out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the work queue is shut down")]
-pub struct ShutDown;
-
-/// What a drain does with keys that wait for their time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Delayed {
-    /// They are dropped.
-    #[default]
-    Drop,
-    /// They are waited for and handed out.
-    Deliver,
-}
-
-struct Shared<K> {
-    clock: SharedClock,
-    limiter: Arc<dyn RateLimiter<K>>,
-    on_panic: OnPanic,
-    state: Mutex<State<K>>,
-    /// Workers that wait for a key.
-    workers: WaitSet,
-    /// Drains that wait for the end.
-    drains: WaitSet,
-}
-
-/// A queue of keys for workers. Clones are handles of one queue.
+/// A queue of keys to work on: see the [module](super). A clone is another handle of the same queue.
 ///
-/// - A key is queued once, however often it is added, in the order of first adds.
-/// - No two workers hold the same key at once; a key that is added while a worker holds it is
-///   handed out exactly once more, after that worker is done.
-/// - A delayed add stands beside a plain one: adding a key now does not cancel its delayed add,
-///   which will make it ready once more at its time ([`WorkQueue::cancel_delayed`] does).
-///
-/// ```
-/// use informant::work_queue::{WorkQueue, WorkQueueConfig};
-/// use informant::ManualClock;
-/// use std::{sync::Arc, time::Duration};
-///
-/// let clock = ManualClock::new();
-/// let queue = WorkQueue::new(WorkQueueConfig::new(Arc::new(clock.clone())));
-/// queue.add("a");
-/// queue.add("a");
-/// queue.add_after("b", Duration::from_secs(1));
-/// let item = queue.try_get()?.expect("a is ready");
-/// queue.add("a"); // while it is being worked on
-/// assert!(queue.try_get()?.is_none());
-/// item.done();
-/// assert_eq!(*queue.try_get()?.expect("a is ready again"), "a");
-/// clock.advance(Duration::from_secs(1));
-/// assert_eq!(*queue.try_get()?.expect("b is due"), "b");
-/// # Ok::<_, informant::work_queue::ShutDown>(())
-/// ```
+/// Every call takes one short lock. None blocks, except those that say so.
 pub struct WorkQueue<K> {
     shared: Arc<Shared<K>>,
+}
+
+/// The queue is shutting down and nothing is left to hand out; nothing will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the work queue is shut down and empty")]
+pub struct ShutDown;
+
+impl<K> WorkQueue<K> {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(config: WorkQueueConfig<K>) -> Self {
+        Self {
+            shared: Arc::new(config.into_shared()),
+        }
+    }
+
+    #[cfg(all(test, feature = "tokio", not(informant_loom)))]
+    pub(super) fn shared(&self) -> &Arc<Shared<K>> {
+        &self.shared
+    }
+
+    /// The queue's name.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.shared.name
+    }
+
+    /// Wait for the next item. While the queue [drains](WorkQueue::shut_down_with_drain), this waits
+    /// as long as something may be handed out again.
+    ///
+    /// Each entry wakes one waiting `get`. Dropping the future is safe at any time: a wake-up that it
+    /// has not used goes to another.
+    ///
+    /// # Errors
+    /// [`ShutDown`] once the queue is shutting down and nothing is left; then always, at once.
+    pub fn get(&self) -> Get<'_, K> {
+        Get::new(&self.shared)
+    }
+
+    /// [`WorkQueue::get`], waiting on this thread: for programs without a runtime. Waits for delays
+    /// too, with any clock.
+    ///
+    /// # Errors
+    /// As [`WorkQueue::get`].
+    pub fn get_blocking(&self) -> Result<Item<K>, ShutDown> {
+        match self.try_get()? {
+            Some(item) => Ok(item),
+            None => block_on(self.get()),
+        }
+    }
+
+    /// The next item; `None` when none is ready.
+    ///
+    /// # Errors
+    /// As [`WorkQueue::get`].
+    #[inline]
+    pub fn try_get(&self) -> Result<Option<Item<K>>, ShutDown> {
+        match self.shared.locked(State::take) {
+            Found::Work(hand_out) => Ok(Some(Item::new(self.shared.clone(), hand_out))),
+            Found::Nothing => Ok(None),
+            Found::End => Err(ShutDown),
+        }
+    }
+
+    /// Wait for an item, and take up to `max` that are ready then, under one lock.
+    ///
+    /// # Errors
+    /// As [`WorkQueue::get`].
+    pub fn get_batch(&self, max: usize) -> GetBatch<'_, K> {
+        GetBatch::new(&self.shared, max)
+    }
+
+    /// Up to `max` items that are ready, one at least unless none is.
+    ///
+    /// # Errors
+    /// As [`WorkQueue::get`].
+    pub fn try_get_batch(&self, max: usize) -> Result<Vec<Item<K>>, ShutDown> {
+        let found = self
+            .shared
+            .locked(|state, now, effects| state.take_batch(max.max(1), now, effects));
+        match found {
+            Found::Work(batch) => Ok(items(&self.shared, batch)),
+            Found::Nothing => Ok(Vec::new()),
+            Found::End => Err(ShutDown),
+        }
+    }
+
+    /// How many keys are ready: not those that are delayed, in work, or added again while in work.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.locked(|state, now, effects| {
+            state.deliver_due(now, effects);
+            state.ready.len()
+        })
+    }
+
+    /// True when no key is ready.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Take no more adds, drop what is delayed, and let waiting `get`s end once nothing is ready.
+    /// What is ready can still be taken, and a key that was added again while in work becomes ready
+    /// when that work is done. Ends the wait for a drain. Calling it again changes nothing.
+    pub fn shut_down(&self) {
+        let _dropped = self
+            .shared
+            .locked(|state, _, effects| state.shut_down(effects));
+    }
+
+    /// Take no more adds, and have everything handled that is there: what is queued, in work, or
+    /// added again while in work. The drain begins with this call; the returned future waits for its
+    /// end, and dropping it ends only the wait. Workers must go on calling `get`, which tells them
+    /// when nothing is left.
+    pub fn shut_down_with_drain(&self, delayed: Delayed) -> impl Future<Output = Drained> {
+        let _dropped = self
+            .shared
+            .locked(|state, _, effects| state.drain(delayed == Delayed::Deliver, effects));
+        self.shared.drained()
+    }
+
+    /// [`WorkQueue::shut_down_with_drain`], waiting on this thread.
+    #[allow(clippy::must_use_candidate)] // Most callers only want the wait.
+    pub fn shut_down_with_drain_blocking(&self, delayed: Delayed) -> Drained {
+        block_on(self.shut_down_with_drain(delayed))
+    }
+
+    /// True once a shutdown or a drain has begun: adds have no effect.
+    #[must_use]
+    pub fn is_shutting_down(&self) -> bool {
+        self.shared.state.lock().phase != Phase::Open
+    }
+
+    /// Where the queue stands.
+    #[must_use]
+    pub fn metrics(&self) -> WorkQueueMetrics {
+        self.shared.locked(|state, now, effects| {
+            state.deliver_due(now, effects);
+            state.metrics(now)
+        })
+    }
+}
+
+impl<K: Hash + Eq> WorkQueue<K> {
+    /// There is something to do for this key. Without effect when it waits already (it keeps its
+    /// place) or the queue is shutting down; while it is in work, it is handed out once more
+    /// afterwards.
+    #[inline]
+    pub fn add(&self, key: K) {
+        self.add_with(key, Priority::Normal);
+    }
+
+    /// [`WorkQueue::add`] with a priority. A waiting key keeps the higher of both priorities.
+    #[inline]
+    pub fn add_with(&self, key: K, priority: Priority) {
+        let mut keyed = self.shared.keyed(key);
+        self.shared
+            .locked(|state, now, effects| state.add(&mut keyed, priority, now, effects));
+    }
+
+    /// [`WorkQueue::add`] by reference: the key is copied only if the queue does not know it.
+    pub fn add_ref(&self, key: &K)
+    where
+        K: Clone,
+    {
+        let hash = self.shared.hasher.hash_one(key);
+        let known = self.shared.locked(|state, now, effects| {
+            state.add_known(hash, key, Priority::Normal, now, effects)
+        });
+        if !known {
+            self.add(key.clone());
+        }
+    }
+
+    /// Add the key once `delay` has passed; at once if it is zero. Of several delays of one key the
+    /// earliest counts, for one delivery. An [`add`](WorkQueue::add) meanwhile is served at once and
+    /// leaves the delay pending.
+    pub fn add_after(&self, key: K, delay: Duration) {
+        self.add_at(key, self.shared.clock.now() + delay);
+    }
+
+    /// Add the key at `due`, a point in time of the queue's clock; at once if that is past.
+    pub fn add_at(&self, key: K, due: Timestamp) {
+        self.delay(key, due, Conflict::EarliestWins, false);
+    }
+
+    /// Let the key's delay end after `delay`, be it earlier or later than before, or none.
+    pub fn replace_delayed(&self, key: K, delay: Duration) {
+        let due = self.shared.clock.now() + delay;
+        self.delay(key, due, Conflict::Replace, false);
+    }
+
+    /// The key has failed: add it when the rate limiter allows, after the returned time.
+    #[allow(clippy::must_use_candidate)] // The time is for logs.
+    pub fn add_rate_limited(&self, key: K) -> Duration {
+        let delay = self.shared.limit(&key);
+        let due = self.shared.clock.now() + delay;
+        self.delay(key, due, Conflict::EarliestWins, true);
+        delay
+    }
+
+    fn delay(&self, key: K, due: Timestamp, conflict: Conflict, backing_off: bool) {
+        let delay = DelayOf {
+            priority: Priority::Normal,
+            backing_off,
+            conflict,
+        };
+        let mut keyed = self.shared.keyed(key);
+        self.shared.locked(|state, now, effects| {
+            state.counts.retries += u64::from(backing_off);
+            state.add_at(&mut keyed, due, delay, now, effects);
+        });
+    }
+
+    /// Drop the key's pending delay; false when there is none. An entry that is ready stays.
+    pub fn cancel_delayed(&self, key: &K) -> bool {
+        let hash = self.shared.hasher.hash_one(key);
+        self.shared.locked(|state, now, effects| {
+            state.deliver_due(now, effects);
+            let id = state.slots.find(hash, key);
+            id.is_some_and(|id| state.cancel_delayed(id, effects))
+        })
+    }
+
+    /// The key has succeeded: its failures no longer count. Neither a pending retry nor an entry is
+    /// touched, and it is no [`done`](WorkQueue::done).
+    pub fn forget(&self, key: &K) {
+        self.shared.limiter.forget(key);
+    }
+
+    /// The failures of the key since it was last forgotten.
+    #[must_use]
+    pub fn retries(&self, key: &K) -> u32 {
+        self.shared.limiter.retries(key)
+    }
+
+    /// The work on a [detached](Item::detach) key has ended. Without effect for a key that is not in
+    /// work.
+    pub fn done(&self, key: &K) {
+        let hash = self.shared.hasher.hash_one(key);
+        self.shared.locked(|state, now, effects| {
+            if let Some(id) = state.slots.find(hash, key) {
+                let number = state.slots.get(id).hand_out;
+                state.done(id, number, now, effects);
+            }
+        });
+    }
+}
+
+impl<K: Clone> WorkQueue<K> {
+    /// The keys whose time has not come, the earliest first. O(n log n).
+    #[must_use]
+    pub fn delayed(&self) -> Vec<DelayedKey<K>> {
+        let mut delayed = self.shared.locked(|state, now, effects| {
+            state.deliver_due(now, effects);
+            state.delayed()
+        });
+        delayed.sort_unstable_by_key(|&(_, order, _)| order);
+        let key = |(cell, (due, _), backing_off): DelayedCell<K>| DelayedKey {
+            key: cell.key().clone(),
+            due,
+            backing_off,
+        };
+        delayed.into_iter().map(key).collect()
+    }
+
+    /// The keys that have been in work for longer than `limit`, the longest first: workers that
+    /// hang. Empty unless the queue measures times.
+    #[must_use]
+    pub fn stuck(&self, limit: Duration) -> Vec<RunningKey<K>> {
+        let stuck = self
+            .shared
+            .locked(|state, now, _| state.running_for(limit, now));
+        let key = |(cell, running_for): (Arc<KeyCell<K>>, _)| RunningKey {
+            key: cell.key().clone(),
+            running_for,
+        };
+        stuck.into_iter().map(key).collect()
+    }
 }
 
 impl<K> Clone for WorkQueue<K> {
@@ -109,284 +313,14 @@ impl<K> Clone for WorkQueue<K> {
     }
 }
 
-impl<K: Hash + Eq + Clone> WorkQueue<K> {
-    /// An empty queue.
-    #[must_use]
-    pub fn new(config: WorkQueueConfig<K>) -> Self {
-        Self {
-            shared: Arc::new(Shared {
-                clock: config.clock,
-                limiter: config.limiter,
-                on_panic: config.on_panic,
-                state: Mutex::new(State::new()),
-                workers: WaitSet::new(),
-                drains: WaitSet::new(),
-            }),
-        }
-    }
-
-    fn now(&self) -> Timestamp {
-        self.shared.clock.now()
-    }
-
-    /// Add a key. Nothing happens when it is ready already, or after a shutdown.
-    pub fn add(&self, key: K) {
-        let now = self.now();
-        let ready = self.shared.state.lock().add(key, now);
-        #[cfg(informant_mutant = "add_wakes_nobody")]
-        let ready = ready && false;
-        if ready {
-            self.shared.workers.notify_one();
-        }
-    }
-
-    /// Add a key after `delay`. Of several requests the earliest counts; a delay of zero is a
-    /// plain add. Nothing happens after a shutdown.
-    pub fn add_after(&self, key: K, delay: Duration) {
-        let now = self.now();
-        let look = self.shared.state.lock().add_at(key, now + delay, now);
-        if look {
-            self.shared.workers.notify_one();
-        }
-    }
-
-    /// Add a key after the delay that the rate limiter says, and count a failure of it.
-    pub fn add_rate_limited(&self, key: K) {
-        // The limiter may be the user's own: it runs outside the lock.
-        let delay = self.shared.limiter.when(&key, self.now());
-        self.shared.state.lock().counts.retries += 1;
-        self.add_after(key, delay);
-    }
-
-    /// Forget the failures of a key. A delay that was asked for stays.
-    pub fn forget(&self, key: &K) {
-        self.shared.limiter.forget(key);
-    }
-
-    /// Failures of a key since it was last forgotten.
-    #[must_use]
-    pub fn retries(&self, key: &K) -> u32 {
-        self.shared.limiter.retries(key)
-    }
-
-    /// Take back the delayed add of a key; true when there was one.
-    pub fn cancel_delayed(&self, key: &K) -> bool {
-        let cancelled = self.shared.state.lock().cancel_delayed(key);
-        if cancelled {
-            self.shared.drains.notify_all();
-        }
-        cancelled
-    }
-
-    /// The keys that wait for their time, earliest first.
-    #[must_use]
-    pub fn delayed(&self) -> Vec<(Arc<K>, Timestamp)> {
-        self.shared.state.lock().delayed()
-    }
-
-    /// Hand out the next key; `None` when none is ready.
-    ///
-    /// # Errors
-    /// [`ShutDown`] when the queue is shut down and nothing is left.
-    pub fn try_get(&self) -> Result<Option<Item<K>>, ShutDown> {
-        match self.take() {
-            Found::Key(id, key) => Ok(Some(self.item(id, key))),
-            Found::Nothing(_) => Ok(None),
-            Found::ShutDown => Err(ShutDown),
-        }
-    }
-
-    fn take(&self) -> Found<K> {
-        let now = self.now();
-        let (found, more) = {
-            let mut state = self.shared.state.lock();
-            let found = state.take(now);
-            let more = matches!(found, Found::Key(..)) && state.has_ready();
-            (found, more)
-        };
-        if more {
-            // Each worker that gets one wakes the next: several became ready at once.
-            self.shared.workers.notify_one();
-        }
-        found
-    }
-
-    fn item(&self, id: u32, key: Arc<K>) -> Item<K> {
-        Item {
-            queue: self.clone(),
-            id,
-            key,
-        }
-    }
-
-    /// Wait for the next key.
-    ///
-    /// # Errors
-    /// [`ShutDown`] when the queue is shut down and nothing is left; then always, at once.
-    pub async fn get(&self) -> Result<Item<K>, ShutDown> {
-        let mut sleep: Option<(Timestamp, Sleep)> = None;
-        loop {
-            let known = sleep.as_ref().map(|(at, _)| *at);
-            // Ends with a key, with the shutdown, or when something is due before the sleep ends.
-            let mut wait = self.shared.workers.until(|| match self.take() {
-                Found::Nothing(due) if due == known => None,
-                found => Some(found),
-            });
-            let found = poll_fn(|context| {
-                if let Poll::Ready(found) = Pin::new(&mut wait).poll(context) {
-                    return Poll::Ready(Some(found));
-                }
-                match &mut sleep {
-                    Some((_, sleep)) => sleep.as_mut().poll(context).map(|()| None),
-                    None => Poll::Pending,
-                }
-            })
-            .await;
-            sleep = match found {
-                Some(Found::Key(id, key)) => return Ok(self.item(id, key)),
-                Some(Found::ShutDown) => return Err(ShutDown),
-                Some(Found::Nothing(Some(at))) => Some((at, self.shared.clock.sleep_until(at))),
-                Some(Found::Nothing(None)) | None => None,
-            };
-        }
-    }
-
-    /// [`WorkQueue::get`], blocking this thread. Delays need a clock whose sleeps work outside a
-    /// runtime, as [`StdClock`](crate::StdClock)'s and [`ManualClock`](crate::ManualClock)'s do.
-    ///
-    /// # Errors
-    /// As [`WorkQueue::get`].
-    pub fn get_blocking(&self) -> Result<Item<K>, ShutDown> {
-        block_on(self.get())
-    }
-
-    /// Up to `count` keys that are ready, at least one: waits for the first.
-    ///
-    /// # Errors
-    /// As [`WorkQueue::get`].
-    pub async fn get_batch(&self, count: usize) -> Result<Vec<Item<K>>, ShutDown> {
-        let mut items = vec![self.get().await?];
-        while items.len() < count
-            && let Ok(Some(item)) = self.try_get()
-        {
-            items.push(item);
-        }
-        Ok(items)
-    }
-
-    /// A worker is done with this key; nothing happens when no worker holds it. [`Item`] does this
-    /// by itself.
-    pub fn done(&self, key: &K) {
-        let now = self.now();
-        let again = self.shared.state.lock().done_key(key, now);
-        self.after_done(again);
-    }
-
-    pub(super) fn finish(&self, id: u32) {
-        let now = self.now();
-        let again = self.shared.state.lock().done(id, now);
-        self.after_done(again);
-    }
-
-    fn after_done(&self, again: bool) {
-        #[cfg(informant_mutant = "done_wakes_nobody")]
-        let again = again && false;
-        if again {
-            self.shared.workers.notify_one();
-        }
-        let drained = {
-            let state = self.shared.state.lock();
-            state.phase == Phase::Draining && state.is_drained()
-        };
-        if drained {
-            // Workers that waited for what was held elsewhere can go, and so can the drains.
-            #[cfg(not(informant_mutant = "drain_forgets_workers"))]
-            self.shared.workers.notify_all();
-            self.shared.drains.notify_all();
-        }
-    }
-
-    pub(super) fn retries_after_panic(&self) -> bool {
-        self.shared.on_panic == OnPanic::Retry
-    }
-
-    /// Take no more adds. What is ready is still handed out, then workers are told; delayed keys
-    /// are dropped. A drain that is under way ends.
-    pub fn shut_down(&self) {
-        {
-            let mut state = self.shared.state.lock();
-            state.phase = Phase::ShutDown;
-            state.drop_delayed();
-        }
-        self.shared.workers.notify_all();
-        self.shared.drains.notify_all();
-    }
-
-    /// Take no more adds, and end when everything has been handed out and is done: what is ready,
-    /// what workers hold, and what was added while they held it. Needs workers that go on getting.
-    pub async fn shut_down_with_drain(&self, delayed: Delayed) {
-        {
-            let mut state = self.shared.state.lock();
-            if state.phase == Phase::Open {
-                state.phase = Phase::Draining;
-                state.deliver_delayed = delayed == Delayed::Deliver;
-                if delayed == Delayed::Drop {
-                    state.drop_delayed();
-                }
-            }
-        }
-        self.shared.workers.notify_all();
-        let ended = || {
-            let state = self.shared.state.lock();
-            (state.phase == Phase::ShutDown || state.is_drained()).then_some(())
-        };
-        self.shared.drains.until(ended).await;
-        self.shared.workers.notify_all();
-    }
-
-    /// [`WorkQueue::shut_down_with_drain`], blocking this thread.
-    pub fn shut_down_with_drain_blocking(&self, delayed: Delayed) {
-        block_on(self.shut_down_with_drain(delayed));
-    }
-
-    /// True once the queue takes no more adds.
-    #[must_use]
-    pub fn is_shutting_down(&self) -> bool {
-        self.shared.state.lock().phase != Phase::Open
-    }
-
-    /// Keys that are ready: neither delayed, nor held by a worker.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        let now = self.now();
-        self.shared.state.lock().len(now)
-    }
-
-    /// True when no key is ready.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// What the queue counts. O(keys that workers hold or that wait).
-    #[must_use]
-    pub fn metrics(&self) -> WorkQueueMetrics {
-        let now = self.now();
-        self.shared.state.lock().metrics(now)
-    }
-
-    /// Keys that workers have held for longer than `limit`, longest first.
-    #[must_use]
-    pub fn stuck(&self, limit: Duration) -> Vec<(Arc<K>, Duration)> {
-        let now = self.now();
-        self.shared.state.lock().stuck(limit, now)
-    }
-}
-
-impl<K: Hash + Eq + Clone> fmt::Debug for WorkQueue<K> {
+impl<K> fmt::Debug for WorkQueue<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let metrics = self.metrics();
         f.debug_struct("WorkQueue")
-            .field("metrics", &self.metrics())
+            .field("name", &self.shared.name)
+            .field("ready", &metrics.ready)
+            .field("in_flight", &metrics.in_flight)
+            .field("delayed", &metrics.delayed)
             .finish_non_exhaustive()
     }
 }

@@ -1,396 +1,427 @@
-//! What the work queue holds, under its one lock.
+//! What the queue's lock guards: the rules of adding, handing out and ending, without any waiting.
+//!
+//! A key has one slot while there is anything to know of it, and stands in one [`Stage`]. From this
+//! the invariants follow: a key is in the queue at most once (I-W1), never handed out twice at once
+//! (I-W2), and adds collapse (I-W3).
+//!
+//! No user code runs in here except the key's `Eq`: what must be dropped, woken or reported is
+//! handed to the caller in [`Effects`].
+use super::delays::Delays;
+use super::links::{List, NONE};
+use super::metrics::{Counts, Timings};
+use super::operation::{Conflict, DelayOf, Effects, Found, HandOut, Keyed, Next, Now};
+use super::priority::{Priority, PriorityConfig};
+use super::ready::Ready;
+use super::slots::{SlotId, Slots, Stage};
+use super::waiters::{WaiterId, Waiters};
 use crate::clock::Timestamp;
-use ahash::RandomState;
-use hashbrown::HashTable;
-use slab::Slab;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-use std::hash::Hash;
-use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
-/// Where a key is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// Nowhere but among the delayed.
-    Away,
-    /// In the ready queue.
-    Ready,
-    /// With a worker; `again` when it was added meanwhile.
-    Held { again: bool },
+pub(super) struct State<K> {
+    pub(super) slots: Slots<K>,
+    pub(super) ready: Ready,
+    pub(super) delays: Delays,
+    pub(super) waiters: Waiters,
+    pub(super) phase: Phase,
+    /// What is handed out, the longest first.
+    pub(super) running: List,
+    /// How many of these were added again.
+    pub(super) dirty: usize,
+    pub(super) counts: Counts,
+    /// `None`: times are not measured.
+    pub(super) timings: Option<Timings>,
+    /// Entries are stamped with the time of their add: for timings, and once priorities are used.
+    stamps: bool,
+    backoff_holds: bool,
 }
 
-struct Entry<K> {
-    key: Arc<K>,
-    hash: u64,
-    place: Place,
-    /// The delayed add that counts, if any.
-    due: Option<Due>,
-    /// First add since it was last handed out.
-    added_at: Timestamp,
-    taken_at: Timestamp,
-}
-
-/// A delayed add: when, and which, so that replaced ones are told from the one that counts.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
-    at: Timestamp,
-    /// Equal times come in the order in which they were asked for.
-    order: u64,
-}
-
-/// How far a shutdown is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Open,
-    /// No adds; what is ready is still handed out.
-    ShutDown,
-    /// As `ShutDown`, and workers wait for what is held elsewhere, since it may come again.
+    /// No adds; what is there is to be handled.
     Draining,
-}
-
-/// What a work queue counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct WorkQueueMetrics {
-    /// Keys that are ready.
-    pub depth: usize,
-    /// Keys that wait for their time.
-    pub delayed: usize,
-    /// Keys that workers hold.
-    pub in_flight: usize,
-    /// Adds that made a key ready or due again; those that were collapsed do not count.
-    pub adds: u64,
-    /// Keys that were handed out.
-    pub gets: u64,
-    /// Rate-limited adds.
-    pub retries: u64,
-    /// Time from first add to hand-out, over all hand-outs.
-    pub queue_time: Duration,
-    /// Time with workers, over all finished hand-outs.
-    pub work_time: Duration,
-    /// Time that the keys in flight have been held, together.
-    pub unfinished: Duration,
-    /// Time that the longest-held key has been held.
-    pub longest_running: Duration,
-}
-
-pub(super) struct State<K> {
-    hasher: RandomState,
-    by_key: HashTable<u32>,
-    entries: Slab<Entry<K>>,
-    ready: VecDeque<u32>,
-    /// Delayed adds, earliest first; some may have been replaced or cancelled since.
-    delays: BinaryHeap<Reverse<(Due, u32)>>,
-    delayed: usize,
-    held: usize,
-    order: u64,
-    pub(super) phase: Phase,
-    pub(super) deliver_delayed: bool,
-    pub(super) counts: WorkQueueMetrics,
-}
-
-/// What a worker finds.
-pub(super) enum Found<K> {
-    Key(u32, Arc<K>),
-    /// Nothing now; the next delayed key is due at this time.
-    Nothing(Option<Timestamp>),
+    /// No adds; what is ready can be taken; nobody waits for anything.
     ShutDown,
 }
 
-impl<K: Hash + Eq> State<K> {
-    pub(super) fn new() -> Self {
+impl<K> State<K> {
+    pub(super) fn new(
+        priorities: PriorityConfig,
+        by_tenant: bool,
+        timings: bool,
+        backoff_holds: bool,
+    ) -> Self {
         Self {
-            hasher: RandomState::new(),
-            by_key: HashTable::new(),
-            entries: Slab::new(),
-            ready: VecDeque::new(),
-            delays: BinaryHeap::new(),
-            delayed: 0,
-            held: 0,
-            order: 0,
+            slots: Slots::new(),
+            ready: Ready::new(priorities, by_tenant),
+            delays: Delays::new(),
+            waiters: Waiters::new(),
             phase: Phase::Open,
-            deliver_delayed: false,
-            counts: WorkQueueMetrics::default(),
+            running: List::new(),
+            dirty: 0,
+            counts: Counts::default(),
+            timings: timings.then(Timings::default),
+            stamps: timings,
+            backoff_holds,
         }
     }
 
-    fn find(&self, key: &K) -> Option<u32> {
-        let hash = self.hasher.hash_one(key);
-        let entries = &self.entries;
-        self.by_key
-            .find(hash, |&id| *entries[id as usize].key == *key)
-            .copied()
-    }
-
-    fn find_or_insert(&mut self, key: K) -> u32 {
-        let hash = self.hasher.hash_one(&key);
-        let entries = &mut self.entries;
-        if let Some(&id) = self
-            .by_key
-            .find(hash, |&id| *entries[id as usize].key == key)
-        {
-            return id;
-        }
-        let at = entries.insert(Entry {
-            key: Arc::new(key),
-            hash,
-            place: Place::Away,
-            due: None,
-            added_at: Timestamp::default(),
-            taken_at: Timestamp::default(),
-        });
-        let id = u32::try_from(at).expect("a work queue holds fewer than 2^32 keys");
-        self.by_key
-            .insert_unique(hash, id, |&id| entries[id as usize].hash);
-        id
-    }
-
-    /// Forget a key that is neither ready, nor held, nor delayed: the queue keeps nothing of it.
-    fn forget_if_gone(&mut self, id: u32) {
-        let entry = &self.entries[id as usize];
-        if entry.place != Place::Away || entry.due.is_some() {
+    /// Make every key ready whose time has come, in the order of the due times.
+    #[inline]
+    pub(super) fn deliver_due(&mut self, now: &mut Now<'_>, effects: &mut Effects<K>) {
+        if self.delays.is_empty() {
             return;
         }
-        if let Ok(found) = self.by_key.find_entry(entry.hash, |&other| other == id) {
-            found.remove();
-        }
-        self.entries.remove(id as usize);
-        if self.entries.is_empty() && self.entries.capacity() > 1_024 {
-            // A queue that once was long does not keep the memory of it.
-            self.entries.shrink_to_fit();
-            self.by_key = HashTable::new();
-            self.ready.shrink_to(1_024);
+        let until = now.get();
+        while let Some(id) = self.delays.pop_due(&mut self.slots, until) {
+            self.counts.delivered += 1;
+            let priority = self.slots.get(id).delayed_priority;
+            self.mark(id, priority, now, effects);
         }
     }
 
-    /// Add a key; true when it became ready.
-    pub(super) fn add(&mut self, key: K, now: Timestamp) -> bool {
+    /// Add a key that the queue knows; false when it must be added as a new one.
+    #[inline]
+    pub(super) fn add_known(
+        &mut self,
+        hash: u64,
+        key: &K,
+        priority: Priority,
+        now: &mut Now<'_>,
+        effects: &mut Effects<K>,
+    ) -> bool
+    where
+        K: Eq,
+    {
         if self.phase != Phase::Open {
-            return false;
+            self.counts.refused += 1;
+            return true;
         }
-        let id = self.find_or_insert(key);
-        self.mark(id, now)
+        self.deliver_due(now, effects);
+        let Some(id) = self.slots.find(hash, key) else {
+            return false;
+        };
+        let slot = self.slots.get(id);
+        if self.backoff_holds && slot.stage == Stage::Idle && slot.backing_off {
+            self.counts.collapsed += 1;
+        } else {
+            self.mark(id, priority, now, effects);
+        }
+        true
     }
 
-    fn mark(&mut self, id: u32, now: Timestamp) -> bool {
-        let entry = &mut self.entries[id as usize];
-        match entry.place {
-            Place::Away => {
-                entry.place = Place::Ready;
-                entry.added_at = now;
-                self.ready.push_back(id);
+    /// Add a key, taking it only if it is new to the queue.
+    #[inline]
+    pub(super) fn add(
+        &mut self,
+        keyed: &mut Keyed<K>,
+        priority: Priority,
+        now: &mut Now<'_>,
+        effects: &mut Effects<K>,
+    ) where
+        K: Eq,
+    {
+        let Some(key) = keyed.key.as_ref() else {
+            return;
+        };
+        if self.add_known(keyed.hash, key, priority, now, effects) {
+            return;
+        }
+        let id = self.slots.insert(keyed);
+        self.mark(id, priority, now, effects);
+    }
+
+    /// There is something to do for this slot's key.
+    #[inline]
+    fn mark(
+        &mut self,
+        id: SlotId,
+        priority: Priority,
+        now: &mut Now<'_>,
+        effects: &mut Effects<K>,
+    ) {
+        if priority != Priority::Normal {
+            self.stamps = true;
+        }
+        match self.slots.get(id).stage {
+            Stage::Idle => {
                 self.counts.adds += 1;
+                let added_at = self.stamps.then(|| now.get());
+                let slot = self.slots.get_mut(id);
+                slot.priority = priority;
+                slot.added_at = added_at;
+                self.make_ready(id, effects);
+            }
+            Stage::Ready => {
+                self.counts.collapsed += 1;
+                if priority > self.slots.get(id).priority {
+                    self.ready.remove(&mut self.slots, id);
+                    self.slots.get_mut(id).priority = priority;
+                    self.ready.push(&mut self.slots, id);
+                }
+            }
+            Stage::Running => {
+                #[cfg(informant_mutant = "queue_hands_out_twice")]
+                return self.make_ready(id, effects);
+                self.counts.adds += 1;
+                let added_at = self.stamps.then(|| now.get());
+                let slot = self.slots.get_mut(id);
+                slot.stage = Stage::RunningDirty;
+                slot.next_priority = priority;
+                slot.added_at = added_at;
+                self.dirty += 1;
+            }
+            Stage::RunningDirty => {
+                self.counts.collapsed += 1;
+                let slot = self.slots.get_mut(id);
+                slot.next_priority = slot.next_priority.max(priority);
+            }
+        }
+    }
+
+    #[inline]
+    fn make_ready(&mut self, id: SlotId, effects: &mut Effects<K>) {
+        self.slots.get_mut(id).stage = Stage::Ready;
+        self.ready.push(&mut self.slots, id);
+        #[cfg(not(informant_mutant = "queue_add_wakes_nobody"))]
+        self.waiters.wake_one(&mut effects.wakes);
+    }
+
+    /// Add a key once `due` has come; at once if it has.
+    pub(super) fn add_at(
+        &mut self,
+        keyed: &mut Keyed<K>,
+        due: Timestamp,
+        delay: DelayOf,
+        now: &mut Now<'_>,
+        effects: &mut Effects<K>,
+    ) where
+        K: Eq,
+    {
+        if self.phase != Phase::Open {
+            self.counts.refused += 1;
+            return;
+        }
+        self.deliver_due(now, effects);
+        let Some(key) = keyed.key.as_ref() else {
+            return;
+        };
+        let known = self.slots.find(keyed.hash, key);
+        let id = known.unwrap_or_else(|| self.slots.insert(keyed));
+        self.delay(id, due, delay, now, effects);
+    }
+
+    /// Let this slot's key be added at `due`.
+    pub(super) fn delay(
+        &mut self,
+        id: SlotId,
+        due: Timestamp,
+        delay: DelayOf,
+        now: &mut Now<'_>,
+        effects: &mut Effects<K>,
+    ) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        if due <= now.get() {
+            if delay.conflict == Conflict::Replace {
+                self.delays.cancel(&mut self.slots, id);
+            }
+            self.mark(id, delay.priority, now, effects);
+            return;
+        }
+        let pending = self.delays.due(&self.slots, id);
+        let slot = self.slots.get_mut(id);
+        let wins = match pending {
+            Some(pending) if delay.conflict == Conflict::EarliestWins => {
+                slot.delayed_priority = slot.delayed_priority.max(delay.priority);
+                due < pending
+            }
+            _ => {
+                slot.delayed_priority = delay.priority;
                 true
             }
-            Place::Held { again: false } => {
-                entry.place = Place::Held { again: true };
-                entry.added_at = now;
-                self.counts.adds += 1;
-                false
-            }
-            Place::Ready | Place::Held { again: true } => false,
-        }
-    }
-
-    /// Add a key at a later time; of several requests the earliest counts. True when it became
-    /// ready at once or is now the first that is due, so that a waiting worker must look again.
-    pub(super) fn add_at(&mut self, key: K, at: Timestamp, now: Timestamp) -> bool {
-        if at <= now {
-            return self.add(key, now);
-        }
-        if self.phase != Phase::Open {
-            return false;
-        }
-        let id = self.find_or_insert(key);
-        let entry = &mut self.entries[id as usize];
-        match entry.due {
-            Some(due) if due.at <= at => return false,
-            Some(_) => (),
-            None => self.delayed += 1,
-        }
-        self.order += 1;
-        let due = Due {
-            at,
-            order: self.order,
         };
-        entry.due = Some(due);
-        let first = self
-            .delays
-            .peek()
-            .is_none_or(|Reverse((earliest, _))| due < *earliest);
-        self.delays.push(Reverse((due, id)));
-        self.drop_replaced();
-        first
-    }
-
-    /// Entries of the heap that do not count any more must not outnumber those that do.
-    fn drop_replaced(&mut self) {
-        if self.delays.len() > 2 * self.delayed + 64 {
-            let entries = &self.entries;
-            self.delays.retain(|Reverse((due, id))| {
-                entries
-                    .get(*id as usize)
-                    .is_some_and(|entry| entry.due == Some(*due))
-            });
+        if wins {
+            slot.backing_off = delay.backing_off;
+            self.delays.set(&mut self.slots, id, due);
+            let next_due = self.delays.next_due();
+            self.waiters.keep_time(next_due, &mut effects.wakes);
         }
     }
 
-    /// Take back a delayed add; true when there was one.
-    pub(super) fn cancel_delayed(&mut self, key: &K) -> bool {
-        let Some(id) = self.find(key) else {
-            return false;
-        };
-        let cancelled = self.entries[id as usize].due.take().is_some();
-        self.delayed -= usize::from(cancelled);
-        self.drop_replaced();
-        self.forget_if_gone(id);
+    /// Drop the delay of this key; false when none is pending.
+    pub(super) fn cancel_delayed(&mut self, id: SlotId, effects: &mut Effects<K>) -> bool {
+        let cancelled = self.delays.cancel(&mut self.slots, id);
+        if cancelled {
+            self.forget_if_unused(id, effects);
+            self.settle(effects);
+        }
         cancelled
     }
 
-    pub(super) fn drop_delayed(&mut self) {
-        for Reverse((due, id)) in std::mem::take(&mut self.delays) {
-            if let Some(entry) = self.entries.get_mut(id as usize)
-                && entry.due == Some(due)
+    /// Hand out the next entry.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        now: &mut Now<'_>,
+        effects: &mut Effects<K>,
+    ) -> Found<HandOut<K>> {
+        self.deliver_due(now, effects);
+        let Some(id) = self.ready.pop(&mut self.slots, || now.get()) else {
+            return if self.is_over() {
+                Found::End
+            } else {
+                Found::Nothing
+            };
+        };
+        self.counts.hand_outs += 1;
+        let number = self.counts.hand_outs;
+        self.running.push_back(&mut self.slots, id);
+        let slot = self.slots.get_mut(id);
+        debug_assert_eq!(
+            slot.stage,
+            Stage::Ready,
+            "only ready entries are in the queue"
+        );
+        slot.stage = Stage::Running;
+        slot.hand_out = number;
+        let mut waited = None;
+        if let Some(timings) = &mut self.timings {
+            let now = now.get();
+            slot.started_at = Some(now);
+            let latency = slot.added_at.map_or(Duration::ZERO, |at| now.since(at));
+            timings.queue_latency.record(latency);
+            waited = Some(latency);
+        }
+        let priority = slot.priority;
+        let hand_out = HandOut {
+            slot: id,
+            number,
+            cell: self.slots.cell(id),
+            priority,
+            waited,
+        };
+        self.settle(effects);
+        Found::Work(hand_out)
+    }
+
+    /// Hand out up to `max` entries, one at least.
+    pub(super) fn take_batch(
+        &mut self,
+        max: usize,
+        now: &mut Now<'_>,
+        effects: &mut Effects<K>,
+    ) -> Found<Vec<HandOut<K>>> {
+        let first = match self.take(now, effects) {
+            Found::Work(first) => first,
+            Found::Nothing => return Found::Nothing,
+            Found::End => return Found::End,
+        };
+        let mut batch = Vec::with_capacity(max.min(self.ready.len() + 1));
+        batch.push(first);
+        while batch.len() < max
+            && let Found::Work(next) = self.take(now, effects)
+        {
+            batch.push(next);
+        }
+        Found::Work(batch)
+    }
+
+    /// Look for work as the waiter `waiter`, and wait if there is none.
+    pub(super) fn look<R>(
+        &mut self,
+        take: impl FnOnce(&mut Self, &mut Now<'_>, &mut Effects<K>) -> Found<R>,
+        waiter: &mut Option<WaiterId>,
+        waker: Option<Waker>,
+        now: &mut Now<'_>,
+        effects: &mut Effects<K>,
+    ) -> Next<R> {
+        let next = match take(self, now, effects) {
+            Found::Work(work) => Next::Work(work),
+            Found::End => Next::End,
+            Found::Nothing => {
+                let Some(waker) = waker else {
+                    return Next::BringWaker;
+                };
+                let next_due = self.delays.next_due();
+                return Next::Wait(
+                    self.waiters
+                        .wait(waiter, waker, next_due, &mut effects.waker),
+                );
+            }
+        };
+        if let Some(id) = waiter.take() {
+            self.leave(id, true, effects);
+        }
+        next
+    }
+
+    /// The work that was handed out under this number has ended. Returns how long it took, when
+    /// times are measured.
+    #[inline]
+    pub(super) fn done(
+        &mut self,
+        id: SlotId,
+        number: u64,
+        now: &mut Now<'_>,
+        effects: &mut Effects<K>,
+    ) {
+        if self.slots.running(id, number).is_none() {
+            return;
+        }
+        self.running.remove(&mut self.slots, id);
+        self.counts.done += 1;
+        let slot = self.slots.get_mut(id);
+        if let (Some(timings), Some(started_at)) = (&mut self.timings, slot.started_at.take()) {
+            timings.work_duration.record(now.get().since(started_at));
+        }
+        let dirty = slot.stage == Stage::RunningDirty;
+        self.dirty -= usize::from(dirty);
+        if dirty && self.backoff_holds && slot.backing_off {
+            // The retry sees what the add was about.
+            self.counts.adds -= 1;
+            self.counts.collapsed += 1;
+            slot.stage = Stage::Idle;
+        } else if dirty {
+            slot.priority = slot.next_priority;
+            #[cfg(informant_mutant = "done_loses_the_dirty")]
             {
-                entry.due = None;
-                self.forget_if_gone(id);
+                self.slots.get_mut(id).stage = Stage::Idle;
+                return self.forget_if_unused(id, effects);
             }
-        }
-        self.delayed = 0;
-    }
-
-    /// The keys that wait for their time, earliest first.
-    pub(super) fn delayed(&self) -> Vec<(Arc<K>, Timestamp)> {
-        let mut delayed: Vec<_> = self
-            .entries
-            .iter()
-            .filter_map(|(_, entry)| Some((entry.due?, entry.key.clone())))
-            .collect();
-        delayed.sort_unstable_by_key(|(due, _)| *due);
-        delayed
-            .into_iter()
-            .map(|(due, key)| (key, due.at))
-            .collect()
-    }
-
-    /// Make ready what is due; how many keys became ready.
-    fn promote(&mut self, now: Timestamp) -> usize {
-        let mut promoted = 0;
-        while let Some(Reverse((due, id))) = self.delays.peek().copied() {
-            let counts = self
-                .entries
-                .get(id as usize)
-                .is_some_and(|entry| entry.due == Some(due));
-            if counts && due.at > now {
-                break;
-            }
-            self.delays.pop();
-            if counts {
-                self.entries[id as usize].due = None;
-                self.delayed -= 1;
-                promoted += usize::from(self.mark(id, now));
-            }
-        }
-        promoted
-    }
-
-    /// Hand out the next key, if there is one.
-    pub(super) fn take(&mut self, now: Timestamp) -> Found<K> {
-        if !self.delays.is_empty() {
-            self.promote(now);
-        }
-        let Some(id) = self.ready.pop_front() else {
-            return self.nothing();
-        };
-        let entry = &mut self.entries[id as usize];
-        entry.place = Place::Held { again: false };
-        entry.taken_at = now;
-        self.held += 1;
-        self.counts.gets += 1;
-        self.counts.queue_time += now.since(entry.added_at);
-        Found::Key(id, entry.key.clone())
-    }
-
-    fn nothing(&self) -> Found<K> {
-        let next = self.delays.peek().map(|Reverse((due, _))| due.at);
-        match self.phase {
-            Phase::ShutDown => Found::ShutDown,
-            Phase::Draining if self.is_drained() => Found::ShutDown,
-            Phase::Open | Phase::Draining => Found::Nothing(next),
-        }
-    }
-
-    /// True when a key is ready for another worker.
-    pub(super) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
-    /// True when nothing is left that a drain waits for.
-    pub(super) fn is_drained(&self) -> bool {
-        self.ready.is_empty() && self.held == 0 && (self.delayed == 0 || !self.deliver_delayed)
-    }
-
-    /// A worker is done with the key in `id`; true when it is ready again.
-    pub(super) fn done(&mut self, id: u32, now: Timestamp) -> bool {
-        let entry = &mut self.entries[id as usize];
-        let Place::Held { again } = entry.place else {
-            return false;
-        };
-        self.held -= 1;
-        self.counts.work_time += now.since(entry.taken_at);
-        if again {
-            entry.place = Place::Ready;
-            self.ready.push_back(id);
+            self.make_ready(id, effects);
         } else {
-            entry.place = Place::Away;
-            self.forget_if_gone(id);
+            slot.stage = Stage::Idle;
+            self.forget_if_unused(id, effects);
         }
-        again
+        self.settle(effects);
     }
 
-    /// As [`State::done`], by key; a key that nobody holds is left as it is.
-    pub(super) fn done_key(&mut self, key: &K, now: Timestamp) -> bool {
-        self.find(key).is_some_and(|id| self.done(id, now))
-    }
-
-    /// Keys that are ready, counting those whose time has come.
-    pub(super) fn len(&mut self, now: Timestamp) -> usize {
-        self.promote(now);
-        self.ready.len()
-    }
-
-    pub(super) fn metrics(&mut self, now: Timestamp) -> WorkQueueMetrics {
-        let depth = self.len(now);
-        let held = self
-            .entries
-            .iter()
-            .filter(|&(_, entry)| matches!(entry.place, Place::Held { .. }))
-            .map(|(_, entry)| now.since(entry.taken_at));
-        let (mut unfinished, mut longest_running) = (Duration::ZERO, Duration::ZERO);
-        for time in held {
-            unfinished += time;
-            longest_running = longest_running.max(time);
-        }
-        WorkQueueMetrics {
-            depth,
-            delayed: self.delayed,
-            in_flight: self.held,
-            unfinished,
-            longest_running,
-            ..self.counts
+    #[inline]
+    fn forget_if_unused(&mut self, id: SlotId, effects: &mut Effects<K>) {
+        let slot = self.slots.get(id);
+        if slot.stage == Stage::Idle && slot.delay_at == NONE {
+            effects.retired = Some(self.slots.remove(id));
+            if self.slots.len() == 0 {
+                effects.burst = self.slots.shrink();
+                self.delays.shrink();
+            }
         }
     }
 
-    /// Keys that workers have held for longer than `limit`, longest first.
-    pub(super) fn stuck(&self, limit: Duration, now: Timestamp) -> Vec<(Arc<K>, Duration)> {
-        let mut stuck: Vec<_> = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| matches!(entry.place, Place::Held { .. }))
-            .map(|(_, entry)| (entry.key.clone(), now.since(entry.taken_at)))
-            .filter(|(_, time)| *time > limit)
-            .collect();
-        stuck.sort_unstable_by_key(|(_, time)| Reverse(*time));
-        stuck
+    /// The waiter `id` takes no more part. It may have been woken for an entry and not have looked:
+    /// then somebody else must look.
+    pub(super) fn leave(&mut self, id: WaiterId, looked: bool, effects: &mut Effects<K>) {
+        let (left, waker) = self
+            .waiters
+            .leave(id, self.delays.next_due(), &mut effects.wakes);
+        effects.waker = waker;
+        #[cfg(informant_mutant = "dropped_get_keeps_its_wake_up")]
+        return;
+        if left.unused && !looked && !self.ready.is_empty() {
+            self.waiters.wake_one(&mut effects.wakes);
+        }
     }
 }
