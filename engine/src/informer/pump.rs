@@ -111,9 +111,6 @@ impl<T: Send + Sync + 'static> Pump<T> {
         for failure in applied.index_failures {
             hub.reporter.report(&InformerError::Index(failure));
         }
-        for object in applied.quarantined {
-            hub.reporter.report(&InformerError::Quarantined(object));
-        }
         async move {
             for mailbox in delaying {
                 poll_fn(|context| mailbox.poll_room(context)).await;

@@ -1,6 +1,6 @@
 //! What goes wrong around an informer, and whom it is told.
 use crate::delta::SourceId;
-use crate::indexer::{IndexFailure, Quarantined};
+use crate::indexer::IndexFailure;
 use crate::object::ObjectKey;
 use crate::reflector::{Differences, ReflectorError, ReflectorState};
 use std::fmt;
@@ -13,7 +13,8 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InformerError {
-    /// A list, a watch, or an object of one of the sources.
+    /// A list, a watch, or an object of one of the sources. An object that cannot be used is told
+    /// of here, once; what became of it stands in the snapshot's quarantine.
     #[error("source {}: {error}", .source_id.0)]
     Reflector {
         /// Which of the informer's sources.
@@ -34,9 +35,6 @@ pub enum InformerError {
     /// An index function failed on one object version.
     #[error(transparent)]
     Index(#[from] IndexFailure),
-    /// An object could not be applied and stands in the quarantine.
-    #[error("object {} at version {:?} is in quarantine: {}", .0.key.as_ref().map_or("of unknown key", ObjectKey::as_str), .0.failed_version, .0.reason)]
-    Quarantined(Quarantined),
     /// The consistency check found that the cache is not what its source is; a relist follows.
     #[error("the cache differs from its source in {} objects at version {:?}, such as {:?}; it is listed again", .0.count(), .0.resource_version, .0.first)]
     Inconsistent(Differences),

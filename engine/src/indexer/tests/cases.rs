@@ -178,6 +178,54 @@ fn c057_objects_handed_to_readers_are_frozen() {
 }
 
 #[test]
+fn c058_index_and_objects_come_from_one_moment() {
+    let (indexer, mut writer) = zone_indexer();
+    let zone = indexer.index::<u8>("zone").unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let done = || stop.load(std::sync::atomic::Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let (mut checks, mut newest) = (0_u32, 0);
+                    while !done() || checks == 0 {
+                        let view = indexer.snapshot();
+                        assert!(view.sequence() >= newest, "never back");
+                        newest = view.sequence();
+                        for value in [1, 2] {
+                            let found: Vec<_> = view.by_index(&zone, &value).unwrap().collect();
+                            assert!(found.iter().all(|object| object.contains(&value)));
+                            assert!(found.iter().all(|o| view.get(o.key()).unwrap().ptr_eq(o)));
+                            let keys = view.index_keys(&zone, &value).unwrap();
+                            assert_eq!(keys.len(), found.len());
+                            assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "no repeats");
+                        }
+                        checks += 1;
+                    }
+                })
+            })
+            .collect();
+        for round in 0..2_000 {
+            let version = round * 3;
+            let name = format!("o{}", round % 50);
+            let last = object(&name, "u", version + 1, &[2]);
+            writer.apply(changes(
+                version,
+                vec![Delta::Added(object(&name, "u", version, &[1]))],
+            ));
+            writer.apply(changes(version + 1, vec![Delta::Updated(last.clone())]));
+            if round % 3 == 0 {
+                writer.apply(changes(version + 2, vec![deletion(&last, version + 2)]));
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        readers
+            .into_iter()
+            .for_each(|reader| drop(reader.join().unwrap()));
+    });
+}
+
+#[test]
 fn c059_a_query_on_an_index_that_does_not_exist_is_an_error() {
     let (indexer, mut writer) = zone_indexer();
     writer.apply(changes(1, vec![Delta::Added(object("a", "u1", 1, &[1]))]));
