@@ -76,8 +76,8 @@ impl WorkQueueWorld {
             }
         }
         let clock = ManualClock::new();
-        let mut config = WorkQueueConfig::new(Arc::new(clock.clone()));
-        config.limiter = Arc::new(ItemExponential::new(base, max));
+        let config = WorkQueueConfig::new(Arc::new(clock.clone()))
+            .limiter(Arc::new(ItemExponential::new(base, max)));
         Ok(Self {
             clock,
             queue: WorkQueue::new(config),
@@ -133,7 +133,11 @@ impl WorkQueueWorld {
             "add_after" => delayed()?
                 .into_iter()
                 .for_each(|(key, delay)| self.queue.add_after(key, delay)),
-            "add_rate_limited" => keys()?.for_each(|key| self.queue.add_rate_limited(key)),
+            "add_rate_limited" => {
+                for key in keys()? {
+                    self.queue.add_rate_limited(key);
+                }
+            }
             "forget" => keys()?.for_each(|key| self.queue.forget(&key)),
             "cancel" => {
                 for key in keys()? {
@@ -157,7 +161,9 @@ impl WorkQueueWorld {
                     }
                 }
             }
-            "retry" => self.take(argument.text()?, line)?.retry(),
+            "retry" => {
+                self.take(argument.text()?, line)?.retry();
+            }
             "succeed" => self.take(argument.text()?, line)?.succeed(),
             "requeue_after" => {
                 for (key, delay) in delayed()? {
@@ -238,10 +244,12 @@ impl WorkQueueWorld {
                 let due = self.queue.delayed();
                 let now = self.clock.now();
                 for (key, expected) in node.map()? {
-                    let found = due.iter().find(|(k, _)| ***k == *key.text().unwrap_or(""));
+                    let found = due
+                        .iter()
+                        .find(|delayed| *delayed.key == *key.text().unwrap_or(""));
                     let actual = found.map_or_else(
                         || "never".to_owned(),
-                        |(_, at)| format!("{:?}", at.since(now)),
+                        |delayed| format!("{:?}", delayed.due.since(now)),
                     );
                     let expected = match expected.text()? {
                         "never" => "never".to_owned(),
