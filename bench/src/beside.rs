@@ -16,6 +16,9 @@ pub(crate) enum Pace {
     Flat,
     /// Writes per second; what is late is made up for, what cannot be made up for shows.
     Offered(u32),
+    /// One write, a pause of a millisecond, the next: each write finds the readers under way, and
+    /// none is one of a burst.
+    Spaced,
     /// There is no writer.
     Idle,
 }
@@ -70,6 +73,7 @@ where
                 start.wait();
                 match layout.pace {
                     Pace::Offered(rate) => paced(stop, rate, layout.clocked, write),
+                    Pace::Spaced => spaced(stop, write),
                     _ => repeat(stop, layout.clocked, write),
                 }
             })
@@ -132,6 +136,18 @@ fn paced(stop: &AtomicBool, rate: u32, clocked: bool, call: &mut impl FnMut()) -
         thread::sleep(TICK);
     }
     (calls as f64 / began.elapsed().as_secs_f64(), nanos)
+}
+
+/// Always clocked: a clock's cost is nothing beside the pause.
+fn spaced(stop: &AtomicBool, call: &mut impl FnMut()) -> (f64, Histogram) {
+    let mut nanos = Histogram::new();
+    let began = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        timed(&mut nanos, call);
+        thread::sleep(TICK);
+    }
+    let calls = nanos.count() as f64;
+    (calls / began.elapsed().as_secs_f64(), nanos)
 }
 
 #[inline]

@@ -17,6 +17,7 @@ mod ours;
 mod peers;
 mod pipeline;
 mod pod;
+mod pod_json;
 mod queries;
 mod report;
 mod row;
@@ -39,6 +40,7 @@ mod p11_selector;
 mod p12_work_queue;
 mod p13_growth;
 mod p14_blocked_handler;
+mod p15_pod_memory;
 mod p16_outage;
 mod writes;
 
@@ -74,6 +76,13 @@ enum Action {
         /// One JSON line for each row.
         #[arg(long)]
         json: bool,
+    },
+    /// Weigh one keeper of pods in this process: what P15 calls.
+    #[command(hide = true)]
+    Weigh {
+        keeper: p15_pod_memory::Keeper,
+        pods: usize,
+        updates: usize,
     },
     /// Measure, and write `<id>.json`, plots and a page about all that is there.
     Report {
@@ -123,6 +132,11 @@ fn act(command: Action) -> Result<(), String> {
             }
             Ok(())
         }
+        Action::Weigh {
+            keeper,
+            pods,
+            updates,
+        } => p15_pod_memory::weigh(keeper, pods, updates),
         Action::Report {
             scenarios,
             quick,

@@ -33,6 +33,7 @@ pub(crate) fn pace_name(pace: Pace) -> String {
     match pace {
         Pace::Flat => "writer flat out".to_owned(),
         Pace::Offered(rate) => format!("{}k applies/s offered", rate / 1_000),
+        Pace::Spaced => "one apply a millisecond".to_owned(),
         Pace::Idle => "no writer".to_owned(),
     }
 }

@@ -150,6 +150,13 @@ impl Row {
             .insert(name.to_owned(), Peer::Skipped { skipped });
     }
 
+    /// Leave out an arm that this figure says nothing about.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.peers.remove(name);
+        self.ratio.remove(name);
+        self
+    }
+
     pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
         self

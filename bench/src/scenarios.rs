@@ -81,6 +81,11 @@ pub(crate) const ALL: &[Scenario] = &[
         measure: crate::p14_blocked_handler::run,
     },
     Scenario {
+        id: "P15",
+        about: "what realistic pods weigh: typed, schemaless, projected",
+        measure: crate::p15_pod_memory::run,
+    },
+    Scenario {
         id: "P16",
         about: "the outage: full reads in a loop starve the one writer; a relist meanwhile",
         measure: crate::p16_outage::run,

@@ -3,6 +3,7 @@ module informant.example/bench/client-go
 go 1.26.0
 
 require (
+	k8s.io/api v0.37.0
 	k8s.io/apimachinery v0.37.0
 	k8s.io/client-go v0.37.0
 )

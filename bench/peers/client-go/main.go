@@ -25,6 +25,7 @@ var commands = map[string]command{
 	"queue-cycle":      queueCycle,
 	"queue-workers":    queueWorkers,
 	"informer":         informerEvents,
+	"weigh":            weigh,
 	"select":           selectLabels,
 	"informer-latency": informerLatency,
 	"informer-blocked": informerBlocked,
@@ -41,6 +42,8 @@ func main() {
 	}
 	d := newDriver(count)
 	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 1<<20)
+	d.lines = lines
 	answers := json.NewEncoder(os.Stdout)
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -15,6 +16,8 @@ type driver struct {
 	world    *world
 	built    cache.Indexer
 	pipeline *pipeline
+	// What follows a command, where one needs more than a line.
+	lines *bufio.Scanner
 	// Latencies of the run that is under way, how many there will be, and who is told of them.
 	micros   []float64
 	expected int

@@ -57,6 +57,20 @@ impl ClientGo {
         })
     }
 
+    /// The figures of a command that needs more than its own line.
+    pub(crate) fn fed(&mut self, command: &str, lines: impl Iterator<Item = String>) -> Vec<f64> {
+        let mut text = command.to_owned();
+        for line in lines {
+            let commands = self
+                .commands
+                .as_mut()
+                .expect("commands are open until drop");
+            writeln!(commands, "{text}").expect("the Go driver takes commands");
+            text = line;
+        }
+        self.figures(&text)
+    }
+
     /// The sample of a command that answers one figure.
     pub(crate) fn figure(&mut self, command: &str) -> f64 {
         self.figures(command)[0]

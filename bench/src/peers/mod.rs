@@ -4,6 +4,8 @@ pub(crate) mod client_go_model;
 pub(crate) mod floor;
 #[cfg_attr(not(feature = "peers-kube"), path = "kube_absent.rs")]
 pub(crate) mod kube;
+#[cfg_attr(not(feature = "peers-kube"), path = "kube_pods_absent.rs")]
+pub(crate) mod kube_pods;
 
 /// Names of the peers in rows.
 pub(crate) const FLOOR: &str = "floor";
