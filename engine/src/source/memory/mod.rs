@@ -250,5 +250,7 @@ impl<T> fmt::Debug for MemorySource<T> {
     }
 }
 
+#[cfg(all(test, informant_loom))]
+mod loom;
 #[cfg(all(test, not(informant_loom)))]
 mod tests;

@@ -145,7 +145,11 @@ impl<T: Clone + Send + Sync + 'static> Watch<T> {
         self.since_bookmark += 1;
         let every = self.shared.config.bookmark_every;
         if every > 0 && self.since_bookmark >= every {
-            self.bookmark(change.version);
+            #[cfg(informant_mutant = "bookmark_past_pending")]
+            let version = self.shared.state.lock().version;
+            #[cfg(not(informant_mutant = "bookmark_past_pending"))]
+            let version = change.version;
+            self.bookmark(version);
         }
         Ok(())
     }

@@ -156,7 +156,10 @@ impl<T: Clone + Send + Sync + 'static> MemorySource<T> {
     }
 
     fn write(&self, write: Write<T>) -> Result<Meta, WriteError> {
+        #[cfg(not(informant_mutant = "announce_before_write"))]
         let _announce = Announce(&self.shared);
+        #[cfg(informant_mutant = "announce_before_write")]
+        drop(Announce(&self.shared));
         self.shared.write(write)
     }
 }
