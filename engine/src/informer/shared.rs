@@ -453,10 +453,10 @@ impl<T: Send + Sync + 'static> SharedInformer<T> {
     /// ([`SharedInformer::pending`]), where it is coalesced. It takes effect before the next batch
     /// begins; before the start, before the first.
     pub fn hold(&self) -> Hold {
-        let (_released, released) = oneshot::channel();
+        let (sender, released) = oneshot::channel();
         // A pump that is gone applies nothing either.
         let _gone = self.inner.requests.send(Request::Hold { released });
-        Hold { _released }
+        Hold { _released: sender }
     }
 
     /// A copy of what waits to be applied. See [`DeltaQueue::pending`](crate::delta::DeltaQueue::pending).

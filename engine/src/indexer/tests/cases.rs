@@ -219,9 +219,9 @@ fn c058_index_and_objects_come_from_one_moment() {
             }
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        readers
-            .into_iter()
-            .for_each(|reader| drop(reader.join().unwrap()));
+        for reader in readers {
+            reader.join().unwrap();
+        }
     });
 }
 
