@@ -1,4 +1,31 @@
 //! A lock-free, high-throughput cache engine for Kubernetes-style informers.
+//!
+//! List a collection once, watch it from the list's resourceVersion, keep an indexed local copy, and
+//! let dozens of controllers read it and be told of changes. Readers never wait, the writer never
+//! waits for readers, and every reader sees exactly one resourceVersion of all objects and indexes.
+//!
+//! # What it is
+//! The stages of an informer, each a module and each usable by itself, in the order in which data
+//! flows: a [`source`] is listed and watched by a [`reflector`], which fills a [`delta`] queue,
+//! which is drained in batches into an [`indexer`]; an [`informer`] tells handlers what changed;
+//! keys go through a [`work_queue`] to the workers of a [`controller`].
+//!
+//! # What it is not
+//! No client: it knows no HTTP and no authentication; [`source::ListWatch`] is to be implemented
+//! over one. No database: it holds in memory what its source holds.
+//!
+//! # What it costs
+//! - A second copy of the tables that point to the objects (not of the objects), so that the next
+//!   version can be prepared while readers use the current one.
+//! - A replaced object lives until that copy has caught up: until the next publish, or the next
+//!   round of housekeeping.
+//! - A snapshot that is held keeps alive what has changed since, and nothing else.
+//! - Freshness is that of the last batch: what is pending is applied as a whole, and nothing in
+//!   between is ever shown.
+//!
+//! # Features
+//! `tokio` (default): the reflector, informer and controller layers. `json`: objects without a
+//! schema. `metrics`: counters, gauges and histograms through the facade of that name.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod clock;
