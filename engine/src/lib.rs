@@ -6,9 +6,9 @@
 //!
 //! # What it is
 //! The stages of an informer, each a module and each usable by itself, in the order in which data
-//! flows: a [`source`] is listed and watched by a [`reflector`], which fills a [`delta`] queue,
-//! which is drained in batches into an [`indexer`]; an [`informer`] tells handlers what changed;
-//! keys go through a [`work_queue`] to the workers of a [`controller`].
+//! flows: a [`source`] is listed and watched by a `reflector`, which fills a [`delta`] queue,
+//! which is drained in batches into an [`indexer`]; an `informer` tells handlers what changed;
+//! keys go through a [`work_queue`] to the workers of a `controller`.
 //!
 //! # What it is not
 //! No client: it knows no HTTP and no authentication; [`source::ListWatch`] is to be implemented
