@@ -345,7 +345,7 @@ impl Clock for SystemClock {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(informant_loom)))]
 mod tests {
     use super::*;
     use crate::sync::block_on;

@@ -64,7 +64,7 @@ impl fmt::Debug for StopToken {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(informant_loom)))]
 mod tests {
     use super::*;
     use crate::sync::block_on;
