@@ -268,6 +268,14 @@ impl ObjectKey {
         }
     }
 
+    /// The bytes of namespace and name.
+    #[inline]
+    fn halves(&self) -> (&[u8], &[u8]) {
+        let (bytes, slash) = (self.bytes(), self.slash());
+        let start = if slash == 0 { 0 } else { slash + 1 };
+        (&bytes[..slash], &bytes[start..])
+    }
+
     /// `namespace/name`, or `name` for a cluster-scoped object.
     ///
     /// # Panics
@@ -323,18 +331,19 @@ impl PartialOrd for ObjectKey {
 
 impl Ord for ObjectKey {
     /// By namespace, then by name.
+    /// As text compares: by bytes, which need no second look at whether they are text.
+    #[inline]
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.namespace(), self.name()).cmp(&(other.namespace(), other.name()))
+        self.halves().cmp(&other.halves())
     }
 }
 
 impl Hash for ObjectKey {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let (bytes, slash) = (self.bytes(), self.slash());
-        let start = if slash == 0 { 0 } else { slash + 1 };
-        state.write(&bytes[..slash]);
-        state.write(&bytes[start..]);
+        let (namespace, name) = self.halves();
+        state.write(namespace);
+        state.write(name);
     }
 }
 
@@ -410,6 +419,24 @@ mod tests {
             assert_eq!(hasher.hash_one(parts), hasher.hash_one(&key));
             assert_eq!(hasher.hash_one(key.as_ref()), hasher.hash_one(&key));
             assert!(key.is(parts) && key.is(key.as_ref()) && parts == key.as_ref());
+        }
+    }
+
+    #[test]
+    fn owned_and_borrowed_keys_are_in_one_order_by_namespace_then_by_name() {
+        let long = "n".repeat(60);
+        let mut keys = Vec::new();
+        for namespace in ["", "a", "a-b", "a.b", "ab", "\u{e9}", &long] {
+            for name in ["a", "a.b", "b", "\u{e9}", "\u{1f980}", &long] {
+                keys.push(ObjectKey::new(namespace, name).unwrap());
+            }
+        }
+        for a in &keys {
+            for b in &keys {
+                let parts = (a.namespace(), a.name()).cmp(&(b.namespace(), b.name()));
+                assert_eq!(a.cmp(b), parts, "{a} {b}");
+                assert_eq!(a.as_ref().cmp(&b.as_ref()), parts, "{a} {b}");
+            }
         }
     }
 }
