@@ -1,22 +1,28 @@
 //! P5: client-go's `BenchmarkSharedIndexInformer`: pods in one namespace, readers that list it in a
 //! loop, and single modifications that each go from the watch to a handler.
 use crate::contest::Contest;
-use crate::p08_end_to_end::{Calls, Counting};
+use crate::p08_end_to_end::Calls;
 use crate::peers::CLIENT_GO;
-use crate::peers::client_go::ClientGo;
+use crate::peers::client_go::{Cell, ClientGo, own_benchmark};
 use crate::pipeline::Pipeline;
 use crate::pod::{Pod, World};
-use crate::row::{LISTS, OURS, Row, WRITES};
+use crate::row::{LISTS, OURS, Row, Unit, WRITES};
 use crate::run::Run;
-use informant::informer::{HandlerOptions, Policy};
+use crate::spread::Spread;
+use informant::Cached;
+use informant::informer::{Handler, HandlerOptions, Policy};
 use informant::source::WatchEvent;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+/// client-go's own benchmark, unmodified.
+const OWN: &str = "client-go, its benchmark";
 
 /// Modifications that may be under way, as in the benchmark that this follows.
-const UNDER_WAY: u64 = 10;
+const UNDER_WAY: usize = 10;
 
 pub(crate) fn run(run: &mut Run) {
     let pods = run.sizes(
@@ -24,10 +30,11 @@ pub(crate) fn run(run: &mut Run) {
         &[10_000, 40_000],
     );
     let readers = run.sizes(&[0, 1, 10, 20, 40, 80], &[0, 1, 20]);
+    let own = own_benchmark(pods, readers, if run.quick() { 1 } else { 5 });
     for &pods in pods {
         let mut go = ClientGo::start(pods);
         for &readers in readers {
-            cell(run, &mut go, pods, readers);
+            cell(run, &mut go, &own, pods, readers);
         }
     }
 }
@@ -42,15 +49,26 @@ fn crowded(pods: usize) -> World {
     world
 }
 
-fn cell(run: &mut Run, go: &mut Result<ClientGo, String>, pods: usize, readers: usize) {
+fn cell(
+    run: &mut Run,
+    go: &mut Result<ClientGo, String>,
+    own: &Result<Vec<Cell>, String>,
+    pods: usize,
+    readers: usize,
+) {
     let world = crowded(pods);
     let mut pipeline = Pipeline::start(&world);
     let calls: Arc<Calls> = Arc::default();
+    let room = Arc::new(Semaphore::new(UNDER_WAY));
     let options = HandlerOptions::default().policy(Policy::Unbounded);
-    pipeline.handle(&options, Counting(calls.clone()));
+    let arrived = Arrived {
+        calls: calls.clone(),
+        room: room.clone(),
+    };
+    pipeline.handle(&options, arrived);
     let span = run.span();
     let mut contest = Contest::new();
-    contest.arm(OURS, || measured(&mut pipeline, &calls, readers, span));
+    contest.arm(OURS, || measured(&pipeline, &calls, &room, readers, span));
     contest.arm_of(CLIENT_GO, go.as_mut(), |go| {
         let command = format!("informer-grid {readers} {}", span.as_millis());
         Box::new(move || {
@@ -67,72 +85,117 @@ fn cell(run: &mut Run, go: &mut Result<ClientGo, String>, pods: usize, readers: 
         let name = format!("{readers} readers of the namespace: {kind}");
         let mut row = Row::of(name, pods, &standing, k, unit);
         row.rounds = 7;
-        run.add(match (kind, readers) {
-            ("writes", 0) => row.at_least(2.0, CLIENT_GO),
-            ("writes", 1..=20) => row.at_least(5.0, CLIENT_GO),
-            ("lists", 1..=20) => row.at_least(10.0, CLIENT_GO),
-            _ => row,
-        });
+        add_own(&mut row, own, (pods, readers), kind == "lists", unit);
+        let factor = match (kind, readers) {
+            ("writes", 0) => 2.0,
+            ("writes", 1..=20) => 5.0,
+            ("lists", 1..=20) => 10.0,
+            _ => {
+                run.add(row);
+                continue;
+            }
+        };
+        run.add(row.at_least(factor, CLIENT_GO).at_least(factor, OWN));
     }
 }
 
-/// Lists a second and modifications a second. Readers are tasks on the runtime's threads, as
-/// goroutines are; between two lists each lets others run.
-fn measured(pipeline: &mut Pipeline, calls: &Calls, readers: usize, span: Duration) -> [f64; 2] {
+/// What client-go's own benchmark came to, run before and by itself.
+fn add_own(
+    row: &mut Row,
+    own: &Result<Vec<Cell>, String>,
+    (pods, readers): (usize, usize),
+    lists: bool,
+    unit: Unit,
+) {
+    let cells = match own {
+        Ok(cells) => cells,
+        Err(reason) => return row.skip(OWN, reason),
+    };
+    let figures: Vec<f64> = cells
+        .iter()
+        .filter(|cell| (cell.pods, cell.readers) == (pods, readers))
+        .map(|cell| {
+            if lists {
+                cell.lists_per_second
+            } else {
+                cell.writes_per_second
+            }
+        })
+        .collect();
+    if figures.is_empty() {
+        row.skip(OWN, "go test said nothing of it");
+    } else {
+        row.peer(OWN, Spread::of(&figures), unit);
+    }
+}
+
+/// Counts its calls, and lets the sender go on.
+struct Arrived {
+    calls: Arc<Calls>,
+    room: Arc<Semaphore>,
+}
+
+impl Handler<Pod> for Arrived {
+    fn on_update(&mut self, _: &Cached<Pod>, _: &Cached<Pod>) {
+        self.calls.add();
+        self.room.add_permits(1);
+    }
+}
+
+/// Lists a second and modifications a second. Readers and the sender are tasks on the runtime's
+/// threads, as they are goroutines on the other side; between two lists a reader lets others run.
+fn measured(
+    pipeline: &Pipeline,
+    calls: &Calls,
+    room: &Arc<Semaphore>,
+    readers: usize,
+    span: Duration,
+) -> [f64; 2] {
     let stop = Arc::new(AtomicBool::new(false));
     let lists = Arc::new(AtomicU64::new(0));
-    let namespace = pipeline
-        .informer
-        .lister()
+    let lister = pipeline.informer.lister();
+    let namespace = lister
         .index::<String>("namespace")
-        .expect("the index was declared");
-    let Pipeline {
-        runtime,
-        informer,
-        frames,
-        changes,
-        ..
-    } = pipeline;
-    runtime.block_on(async {
-        let mut tasks = Vec::new();
-        for _ in 0..readers {
-            let (stop, lists, namespace) = (stop.clone(), lists.clone(), namespace.clone());
-            let lister = informer.lister();
-            tasks.push(tokio::spawn(async move {
-                while !stop.load(Ordering::Relaxed) {
-                    {
-                        let snapshot = lister.snapshot();
-                        let pods = snapshot.by_index(&namespace, "default");
-                        let pods = pods.expect("the handle is of this indexer");
-                        // The peer's caller is handed each object in turn.
-                        black_box(pods.fold(0, |sum: u64, pod| sum.wrapping_add(pod.version)));
-                    }
-                    lists.fetch_add(1, Ordering::Relaxed);
-                    tokio::task::yield_now().await;
+        .expect("it was declared");
+    let mut tasks = Vec::new();
+    for _ in 0..readers {
+        let (stop, lists) = (stop.clone(), lists.clone());
+        let (lister, namespace) = (lister.clone(), namespace.clone());
+        tasks.push(pipeline.runtime.spawn(async move {
+            while !stop.load(Ordering::Relaxed) {
+                {
+                    let snapshot = lister.snapshot();
+                    let pods = snapshot.by_index(&namespace, "default");
+                    let pods = pods.expect("the handle is of this indexer");
+                    // The peer's caller is handed each object in turn.
+                    black_box(pods.fold(0, |sum: u64, pod| sum.wrapping_add(pod.version)));
                 }
-            }));
-        }
-        let first = calls.count();
-        let began = Instant::now();
-        let mut sent = 0;
-        while began.elapsed() < span {
-            if sent - (calls.count() - first) < UNDER_WAY {
-                let frame = Ok(WatchEvent::Modified(changes.next()));
-                frames.send(frame).await.expect("the watch is open");
-                sent += 1;
-            } else {
+                lists.fetch_add(1, Ordering::Relaxed);
                 tokio::task::yield_now().await;
             }
+        }));
+    }
+    let first = calls.count();
+    let began = Instant::now();
+    let (frames, changes) = (pipeline.frames.clone(), pipeline.changes.clone());
+    let (room, stopped) = (room.clone(), stop.clone());
+    tasks.push(pipeline.runtime.spawn(async move {
+        while !stopped.load(Ordering::Relaxed) {
+            room.acquire()
+                .await
+                .expect("the room is never closed")
+                .forget();
+            let frame = Ok(WatchEvent::Modified(changes.lock().next()));
+            frames.send(frame).await.expect("the watch is open");
         }
-        let seconds = began.elapsed().as_secs_f64();
-        let (lists, writes) = (lists.load(Ordering::Relaxed), calls.count() - first);
-        stop.store(true, Ordering::Relaxed);
-        for task in tasks {
-            task.await.expect("a reader does not panic");
-        }
-        while calls.count() - first < sent {
-            tokio::time::sleep(Duration::from_micros(200)).await;
-        }
-        [lists as f64 / seconds, writes as f64 / seconds]
-    })
+    }));
+    std::thread::sleep(span);
+    let seconds = began.elapsed().as_secs_f64();
+    let (lists, writes) = (lists.load(Ordering::Relaxed), calls.count() - first);
+    stop.store(true, Ordering::Relaxed);
+    for task in tasks {
+        let joined = pipeline.runtime.block_on(task);
+        joined.expect("neither readers nor sender panic");
+    }
+    [lists as f64 / seconds, writes as f64 / seconds]
 }

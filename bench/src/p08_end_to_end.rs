@@ -2,7 +2,8 @@
 use crate::contest::Contest;
 use crate::histogram::Histogram;
 use crate::peers::client_go::ClientGo;
-use crate::peers::{CLIENT_GO, FLOOR};
+use crate::peers::kube_shared::Shared;
+use crate::peers::{CLIENT_GO, FLOOR, KUBE};
 use crate::pipeline::{AHEAD, Pipeline, wait_until};
 use crate::pod::{Pod, World};
 use crate::row::{EVENTS, MICROS, OURS, Row};
@@ -29,6 +30,10 @@ pub(crate) struct Counting(pub(crate) Arc<Calls>);
 pub(crate) struct Calls(AtomicU64);
 
 impl Calls {
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -36,7 +41,7 @@ impl Calls {
 
 impl Handler<Pod> for Counting {
     fn on_update(&mut self, _: &Cached<Pod>, _: &Cached<Pod>) {
-        self.0.0.fetch_add(1, Ordering::Relaxed);
+        self.0.add();
     }
 }
 
@@ -79,6 +84,9 @@ fn throughput(run: &mut Run, world: &World, go: &mut Result<ClientGo, String>, e
             );
             [rate, made as f64]
         });
+        contest.arm_of(KUBE, Shared::start(world, HANDLERS), |mut shared| {
+            Box::new(move || shared.pass(events))
+        });
         contest.arm_of(CLIENT_GO, go.as_mut(), |go| {
             let command = format!("informer {HANDLERS} {events}");
             Box::new(move || {
@@ -90,21 +98,22 @@ fn throughput(run: &mut Run, world: &World, go: &mut Result<ClientGo, String>, e
         let name = format!("{events} events to {HANDLERS} {what} handlers");
         let calls = |name| standing.figure(name, 1).map_or(0.0, |figure| figure.median);
         let row = Row::of(name, OBJECTS, &standing, 0, EVENTS).with_note(format!(
-            "handler calls in a round: ours {}, client-go {}",
+            "handler calls in a round: ours {}, client-go {}, kube-runtime {}",
             calls(OURS),
-            calls(CLIENT_GO)
+            calls(CLIENT_GO),
+            calls(KUBE)
         ));
         run.add(if policy == Policy::Coalesce {
             row
         } else {
-            row.at_least(5.0, CLIENT_GO)
+            row.at_least(5.0, CLIENT_GO).at_least(5.0, KUBE)
         });
     }
 }
 
 /// Wait until the last version is stored and no handler has anything waiting.
 fn settle(pipeline: &Pipeline) {
-    let newest = pipeline.changes.version();
+    let newest = pipeline.changes.lock().version();
     wait_until(|| {
         let status = pipeline.informer.status();
         pipeline.informer.snapshot().resource_version() == newest
@@ -154,11 +163,11 @@ fn latency(run: &mut Run, world: &World, go: &mut Result<ClientGo, String>) {
             frames,
             changes,
             ..
-        } = &mut pipeline;
+        } = &pipeline;
         runtime.block_on(paced(events, async || {
             at = (at + 7_919) % OBJECTS;
             let sent = SENT_BASE + began.elapsed().as_nanos() as u64;
-            let frame = Ok(WatchEvent::Modified(changes.next_at(at, sent)));
+            let frame = Ok(WatchEvent::Modified(changes.lock().next_at(at, sent)));
             frames.send(frame).await.expect("the watch is open");
         }));
         wait_until(|| nanos.lock().count() == events as u64);

@@ -10,6 +10,7 @@ use informant::source::{
 };
 use parking_lot::Mutex;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -58,7 +59,7 @@ pub(crate) struct Pipeline {
     pub(crate) runtime: Runtime,
     pub(crate) informer: SharedInformer<Pod>,
     pub(crate) frames: mpsc::Sender<Frame>,
-    pub(crate) changes: Changes,
+    pub(crate) changes: Arc<Mutex<Changes>>,
     handlers: Vec<Registration<Pod>>,
 }
 
@@ -96,7 +97,7 @@ impl Pipeline {
             runtime,
             informer,
             frames,
-            changes: Changes::of(world),
+            changes: Arc::new(Mutex::new(Changes::of(world))),
             handlers: Vec::new(),
         }
     }
@@ -117,20 +118,19 @@ impl Pipeline {
         self.handlers.push(registration.expect("the informer runs"));
     }
 
-    /// Send so many modifications, as fast as the pipeline takes them.
+    /// Send so many modifications, as fast as the pipeline takes them. The sender is a task, as it is
+    /// a goroutine on the other side.
     pub(crate) fn send(&mut self, events: usize) {
-        let Self {
-            runtime,
-            frames,
-            changes,
-            ..
-        } = self;
-        runtime.block_on(async {
+        let (frames, changes) = (self.frames.clone(), self.changes.clone());
+        let sender = self.runtime.spawn(async move {
             for _ in 0..events {
-                let frame = Ok(WatchEvent::Modified(changes.next()));
+                let frame = Ok(WatchEvent::Modified(changes.lock().next()));
                 frames.send(frame).await.expect("the watch is open");
             }
         });
+        self.runtime
+            .block_on(sender)
+            .expect("the sender does not panic");
     }
 }
 

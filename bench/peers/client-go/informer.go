@@ -195,7 +195,14 @@ func informerGrid(d *driver, words []string) ([]float64, error) {
 		p.namespace = "default"
 	}
 	readers, span := number(words[0]), time.Duration(number(words[1]))*time.Millisecond
-	p, err := d.pipelineOf("grid", 1, nil)
+	p, err := d.pipelineOf("grid", 1, cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(any, any) {
+			select {
+			case <-d.room:
+			default:
+			}
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -215,14 +222,14 @@ func informerGrid(d *driver, words []string) ([]float64, error) {
 	}
 	first, sent := p.total(), int64(0)
 	began := time.Now()
-	for time.Since(began) < span {
-		if sent-(p.total()-first) < underWay {
+	all.Go(func() {
+		for !stop.Load() {
+			d.room <- struct{}{}
 			p.watcher.Modify(d.world.modify())
 			sent++
-		} else {
-			runtime.Gosched()
 		}
-	}
+	})
+	time.Sleep(span)
 	seconds := time.Since(began).Seconds()
 	figures := []float64{float64(lists.Load()) / seconds, float64(p.total()-first) / seconds}
 	stop.Store(true)

@@ -16,6 +16,8 @@ type driver struct {
 	world    *world
 	built    cache.Indexer
 	pipeline *pipeline
+	// Holds one for each modification of the grid that is under way.
+	room chan struct{}
 	// What follows a command, where one needs more than a line.
 	lines *bufio.Scanner
 	// Latencies of the run that is under way, how many there will be, and who is told of them.
@@ -25,7 +27,7 @@ type driver struct {
 }
 
 func newDriver(count int) *driver {
-	return &driver{world: newWorld(count)}
+	return &driver{world: newWorld(count), room: make(chan struct{}, underWay)}
 }
 
 func (d *driver) store() cache.Indexer {

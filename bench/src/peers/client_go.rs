@@ -85,9 +85,13 @@ impl Drop for ClientGo {
     }
 }
 
-fn build() -> Result<PathBuf, String> {
+fn has_go() -> bool {
     let found = Command::new("go").arg("version").output();
-    if !found.is_ok_and(|output| output.status.success()) {
+    found.is_ok_and(|output| output.status.success())
+}
+
+fn build() -> Result<PathBuf, String> {
+    if !has_go() {
         return Err("no Go".to_owned());
     }
     let output = driver_path();
@@ -112,4 +116,91 @@ fn driver_path() -> PathBuf {
         .and_then(|binary| binary.parent().map(Path::to_owned))
         .unwrap_or_else(std::env::temp_dir)
         .join("informant-bench-client-go")
+}
+
+/// One cell of client-go's own informer benchmark.
+pub(crate) struct Cell {
+    pub(crate) pods: usize,
+    pub(crate) readers: usize,
+    pub(crate) lists_per_second: f64,
+    pub(crate) writes_per_second: f64,
+}
+
+/// Run client-go's `BenchmarkSharedIndexInformer`, unmodified, `count` times for each cell. Its fake
+/// watch sends no bookmarks, so that streaming lists, which are on by default, must be off: with them
+/// it never begins.
+///
+/// # Errors
+/// Why it cannot be run here.
+pub(crate) fn own_benchmark(
+    pods: &[usize],
+    readers: &[usize],
+    count: usize,
+) -> Result<Vec<Cell>, String> {
+    if !has_go() {
+        return Err("no Go".to_owned());
+    }
+    let either = |numbers: &[usize]| {
+        let numbers: Vec<_> = numbers.iter().map(usize::to_string).collect();
+        format!("({})", numbers.join("|"))
+    };
+    let cells = format!(
+        "^BenchmarkSharedIndexInformer$/^podCount={}$/^readers={}$",
+        either(pods),
+        either(readers)
+    );
+    let output = Command::new("go")
+        .args([
+            "test",
+            "k8s.io/client-go/tools/cache",
+            "-run",
+            "^$",
+            "-bench",
+            &cells,
+        ])
+        .args(["-benchtime", "200ms", "-count", &count.to_string()])
+        .env("KUBE_FEATURE_WatchListClient", "false")
+        .current_dir(MODULE)
+        .output()
+        .map_err(|error| format!("go test failed: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("go test failed: {}", output.status));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().filter_map(parse_cell).collect())
+}
+
+/// `BenchmarkSharedIndexInformer/podCount=10000/readers=1-2  300  93148 ns/op  3149 reads/s ...`
+fn parse_cell(line: &str) -> Option<Cell> {
+    let words: Vec<_> = line.split_whitespace().collect();
+    let before = |unit: &str| {
+        let at = words.iter().position(|word| *word == unit)?;
+        words.get(at.checked_sub(1)?)?.parse().ok()
+    };
+    let after = |mark: &str| {
+        let (_, rest) = words.first()?.split_once(mark)?;
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse().ok()
+    };
+    Some(Cell {
+        pods: after("podCount=")?,
+        readers: after("readers=")?,
+        lists_per_second: before("reads/s")?,
+        writes_per_second: before("writes/s")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_go_test_is_a_cell() {
+        let line = "BenchmarkSharedIndexInformer/podCount=10000/readers=20-2 \t 300 \t 54054843 ns/op \t 703.3 reads/s \t 18.31 writes/s";
+        let cell = parse_cell(line).unwrap();
+        assert_eq!((cell.pods, cell.readers), (10_000, 20));
+        assert!((cell.lists_per_second - 703.3).abs() < 1e-9);
+        assert!((cell.writes_per_second - 18.31).abs() < 1e-9);
+        assert!(parse_cell("PASS").is_none());
+    }
 }

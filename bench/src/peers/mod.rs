@@ -6,6 +6,8 @@ pub(crate) mod floor;
 pub(crate) mod kube;
 #[cfg_attr(not(feature = "peers-kube"), path = "kube_pods_absent.rs")]
 pub(crate) mod kube_pods;
+#[cfg_attr(not(feature = "peers-kube"), path = "kube_shared_absent.rs")]
+pub(crate) mod kube_shared;
 
 /// Names of the peers in rows.
 pub(crate) const FLOOR: &str = "floor";
