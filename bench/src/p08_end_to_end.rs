@@ -46,7 +46,7 @@ impl Handler<Pod> for Counting {
 }
 
 pub(crate) fn run(run: &mut Run) {
-    let events = if run.quick() { 50_000 } else { 1_000_000 };
+    let events = if run.quick() { 20_000 } else { 1_000_000 };
     let world = World::new(OBJECTS);
     let mut go = ClientGo::start(OBJECTS);
     throughput(run, &world, &mut go, events);
@@ -140,7 +140,7 @@ impl Handler<Pod> for Timing {
 const SENT_BASE: u64 = 1 << 40;
 
 fn latency(run: &mut Run, world: &World, go: &mut Result<ClientGo, String>) {
-    let events = if run.quick() { 10_000 } else { 60_000 };
+    let events = if run.quick() { 5_000 } else { 60_000 };
     let began = Instant::now();
     let nanos = Arc::new(Mutex::new(Histogram::new()));
     let mut pipeline = Pipeline::start(world);
