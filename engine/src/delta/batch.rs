@@ -104,12 +104,7 @@ impl<T> Batch<T> {
     /// A batch of one delta, which brings its source to the delta's version.
     #[must_use]
     pub fn of(source: SourceId, delta: Delta<T>) -> Self {
-        let version = match &delta {
-            Delta::Deleted(deleted) => deleted.resource_version.clone(),
-            Delta::Added(o) | Delta::Updated(o) | Delta::Replaced(o) | Delta::Sync(o) => {
-                o.resource_version().clone()
-            }
-        };
+        let version = delta.resource_version().clone();
         Self {
             steps: vec![Step::Changes(vec![KeyDeltas {
                 source,

@@ -1,107 +1,180 @@
-//! What is pending between two drains: coalesced by key, with relists in their place.
+//! What is pending between two drains: inputs by key, with relists in their place.
 use super::compaction::{Compaction, Pushed, push};
-use super::{Batch, Deleted, Delta, KeyDeltas, Replace, ResyncTargets, SourceId, Step};
-use crate::object::{Cached, ObjectKey, ResourceVersion, Uid, Versioning};
+use super::superseded::{Ends, Relist, Superfluous};
+use super::{Batch, Delta, KeyDeltas, QueueMode, Replace, ResyncTargets, SourceId, Step};
+use crate::object::{ObjectKey, ResourceVersion, Versioning};
 use crate::source::BadObject;
 use ahash::RandomState;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
-use std::collections::HashSet;
 
 /// Unusable objects of unknown key that are kept for the quarantine; all of them are counted.
 const UNKNOWN_BAD_LIMIT: usize = 128;
 
-/// A stretch of inputs between two relists.
+/// A part of what was pending, in the order of the parts.
+pub(super) enum Part<T> {
+    /// Changes by key. `since[i]` is what the source of `groups[i]` had reached before the oldest
+    /// input of that group: as long as the group waits, it has come that far and no further.
+    Changes {
+        groups: Vec<KeyDeltas<T>>,
+        since: Vec<ResourceVersion>,
+    },
+    Replace {
+        replace: Replace<T>,
+        since: ResourceVersion,
+        /// How lives ended that the relist superseded.
+        ends: Ends<T>,
+    },
+    Bad(SourceId, BadObject),
+    Resync(ResyncTargets),
+}
+
+/// The changes since the last relist.
 struct Segment<T> {
     groups: Vec<KeyDeltas<T>>,
+    since: Vec<ResourceVersion>,
+    /// Beside the groups, so that a growing table need not look at any object.
+    hashes: Vec<u64>,
     /// Positions in `groups` by key: the newest group of each.
     by_key: HashTable<u32>,
-    /// Unusable objects. They come after the groups: a good delta that follows one releases it.
+    /// Unusable objects. They come after the groups: a good delta that follows one ends it.
     bad: Vec<(SourceId, BadObject)>,
 }
 
-impl<T> Segment<T> {
-    fn new() -> Self {
-        Self {
-            groups: Vec::new(),
-            by_key: HashTable::new(),
-            bad: Vec::new(),
-        }
-    }
+/// How far a source has come.
+struct Reached {
+    source: SourceId,
+    version: ResourceVersion,
+    /// It was heard of since the last drain.
+    contributed: bool,
+}
 
-    fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.bad.is_empty()
-    }
-
-    /// What it holds, without the way to find a key.
+impl<T> Part<T> {
     fn copy(&self) -> Self {
-        Self {
-            groups: self.groups.clone(),
-            by_key: HashTable::new(),
-            bad: self.bad.clone(),
+        match self {
+            Self::Changes { groups, since } => Self::Changes {
+                groups: groups.clone(),
+                since: since.clone(),
+            },
+            Self::Replace {
+                replace,
+                since,
+                ends,
+            } => Self::Replace {
+                replace: replace.clone(),
+                since: since.clone(),
+                ends: ends.clone(),
+            },
+            Self::Bad(source, object) => Self::Bad(*source, object.clone()),
+            Self::Resync(targets) => Self::Resync(targets.clone()),
         }
     }
 }
 
 /// Everything that was pushed since the last drain.
 pub(super) struct Pending<T> {
-    hasher: RandomState,
+    mode: QueueMode,
     versioning: Versioning,
-    /// What came before the open segment: segments and relists, in order.
-    earlier: Vec<Earlier<T>>,
+    /// What came before the open segment.
+    earlier: Vec<Part<T>>,
     open: Segment<T>,
     resyncs: Vec<ResyncTargets>,
-    versions: SmallVec<[(SourceId, ResourceVersion); 1]>,
+    reached: SmallVec<[Reached; 1]>,
     inputs: usize,
     coalesced: u64,
     keys: usize,
 }
 
-/// What a relist made superfluous.
-pub(super) struct Superseded<T> {
-    items: Vec<Vec<Cached<T>>>,
-    deltas: Vec<Delta<T>>,
+/// What a drain took out.
+pub(super) struct Taken<T> {
+    pub(super) parts: Vec<Part<T>>,
+    pub(super) versions: SmallVec<[(SourceId, ResourceVersion); 1]>,
+    pub(super) inputs: usize,
 }
 
-impl<T> Default for Superseded<T> {
-    fn default() -> Self {
+/// The hash by which a key is found here.
+pub(super) fn hash_of(hasher: &RandomState, key: &ObjectKey) -> u64 {
+    hasher.hash_one(key.as_str())
+}
+
+impl<T> Segment<T> {
+    fn new(by_key: HashTable<u32>) -> Self {
         Self {
-            items: Vec::new(),
-            deltas: Vec::new(),
+            groups: Vec::new(),
+            since: Vec::new(),
+            hashes: Vec::new(),
+            by_key,
+            bad: Vec::new(),
         }
     }
-}
 
-enum Earlier<T> {
-    Segment(Segment<T>),
-    Replace(Replace<T>),
-}
+    fn find(&self, hash: u64, key: &ObjectKey) -> Option<usize> {
+        let same = |&at: &u32| {
+            let at = at as usize;
+            self.hashes[at] == hash && self.groups[at].deltas[0].key() == key
+        };
+        self.by_key.find(hash, same).map(|&at| at as usize)
+    }
 
-impl<T> Earlier<T> {
-    fn copy(&self) -> Self {
-        match self {
-            Self::Segment(segment) => Self::Segment(segment.copy()),
-            Self::Replace(replace) => Self::Replace(replace.clone()),
+    /// Begin a group: the newest one of its key from now on.
+    fn begin(
+        &mut self,
+        hash: u64,
+        source: SourceId,
+        delta: Delta<T>,
+        since: ResourceVersion,
+        known: Option<usize>,
+    ) {
+        let at = position(self.groups.len());
+        let Self { hashes, by_key, .. } = self;
+        let of_older =
+            known.and_then(|known| by_key.find_mut(hash, |&other| other as usize == known));
+        match of_older {
+            Some(slot) => *slot = at,
+            None => {
+                by_key.insert_unique(hash, at, |&at| hashes[at as usize]);
+            }
         }
+        self.append(hash, source, delta, since);
+    }
+
+    fn append(&mut self, hash: u64, source: SourceId, delta: Delta<T>, since: ResourceVersion) {
+        self.hashes.push(hash);
+        self.since.push(since);
+        self.groups.push(KeyDeltas {
+            source,
+            deltas: smallvec::smallvec![delta],
+        });
+    }
+
+    fn into_parts(self, parts: &mut Vec<Part<T>>) {
+        let Self {
+            groups, since, bad, ..
+        } = self;
+        if !groups.is_empty() {
+            parts.push(Part::Changes { groups, since });
+        }
+        parts.extend(bad.into_iter().map(|(source, bad)| Part::Bad(source, bad)));
     }
 }
 
 impl<T> Pending<T> {
-    pub(super) fn new(hasher: RandomState, versioning: Versioning) -> Self {
+    pub(super) fn new(mode: QueueMode, versioning: Versioning) -> Self {
         Self {
-            hasher,
+            mode,
             versioning,
             earlier: Vec::new(),
-            open: Segment::new(),
+            open: Segment::new(HashTable::new()),
             resyncs: Vec::new(),
-            versions: SmallVec::new(),
+            reached: SmallVec::new(),
             inputs: 0,
             coalesced: 0,
             keys: 0,
         }
     }
 
-    /// Keys that wait, not counting those inside a relist.
+    /// Keys that wait (inputs, where every input stands for itself), not counting those inside a
+    /// relist.
     pub(super) fn keys(&self) -> usize {
         self.keys
     }
@@ -111,17 +184,17 @@ impl<T> Pending<T> {
         self.inputs == 0
     }
 
+    pub(super) fn inputs(&self) -> usize {
+        self.inputs
+    }
+
     pub(super) fn coalesced(&self) -> u64 {
         self.coalesced
     }
 
-    /// True when the key waits already, so that another delta of it takes no further place.
+    /// True when another delta of the key takes no further place.
     pub(super) fn has_key(&self, hash: u64, key: &ObjectKey) -> bool {
-        let groups = &self.open.groups;
-        self.open
-            .by_key
-            .find(hash, |&at| groups[at as usize].deltas[0].key() == key)
-            .is_some()
+        self.mode == QueueMode::Coalescing && self.open.find(hash, key).is_some()
     }
 
     /// Queue a delta. What it makes superfluous comes back, to be dropped outside the lock.
@@ -130,28 +203,21 @@ impl<T> Pending<T> {
         source: SourceId,
         hash: u64,
         delta: Delta<T>,
-        version: ResourceVersion,
         compaction: Compaction,
     ) -> Option<Delta<T>> {
         self.inputs += 1;
-        self.reach(source, version, false);
-        let Segment {
-            groups,
-            by_key,
-            bad,
-        } = &mut self.open;
-        if !bad.is_empty() {
-            // The key has a good state again, or is gone: what was bad about it is over.
-            bad.retain(|(_, object)| object.key.as_ref() != Some(delta.key()));
+        let since = self.reach(source, delta.resource_version(), false);
+        if self.mode == QueueMode::Ordered {
+            self.keys += 1;
+            self.open.append(hash, source, delta, since);
+            return None;
         }
-        let known = by_key.find_mut(hash, |&at| {
-            groups[at as usize].deltas[0].key() == delta.key()
-        });
+        self.release(&delta);
+        let known = self.open.find(hash, delta.key());
         if let Some(at) = known {
-            let group = &mut groups[*at as usize];
+            let group = &mut self.open.groups[at];
             if group.source == source {
-                let pushed = push(&mut group.deltas, delta, compaction, self.versioning);
-                return match pushed {
+                return match push(&mut group.deltas, delta, compaction, self.versioning) {
                     Pushed::Kept => None,
                     Pushed::Merged(superfluous) => {
                         self.coalesced += 1;
@@ -160,223 +226,211 @@ impl<T> Pending<T> {
                 };
             }
             // Another source: its deltas come after, in a group of their own.
-            *at = position(groups.len());
-        } else {
-            let hasher = &self.hasher;
-            by_key.insert_unique(hash, position(groups.len()), |&at| {
-                hasher.hash_one(groups[at as usize].deltas[0].key())
-            });
         }
         self.keys += 1;
-        groups.push(KeyDeltas {
-            source,
-            deltas: smallvec::smallvec![delta],
-        });
+        self.open.begin(hash, source, delta, since, known);
         None
+    }
+
+    /// The key has a good state again, or is gone: what was bad about it is over, unless that is
+    /// newer.
+    fn release(&mut self, good: &Delta<T>) {
+        let versioning = self.versioning;
+        self.open.bad.retain(|(_, bad)| {
+            bad.key.as_ref() != Some(good.key())
+                || good
+                    .resource_version()
+                    .is_older_than(&bad.resource_version, versioning)
+        });
     }
 
     pub(super) fn bad(&mut self, source: SourceId, object: BadObject) {
         self.inputs += 1;
-        self.reach(source, object.resource_version.clone(), false);
+        self.reach(source, &object.resource_version, false);
+        if self.mode == QueueMode::Ordered {
+            self.close();
+            self.earlier.push(Part::Bad(source, object));
+            return;
+        }
         let bad = &mut self.open.bad;
         if let Some(key) = &object.key {
-            bad.retain(|(_, other)| other.key.as_ref() != Some(key));
+            let known = bad
+                .iter()
+                .position(|(_, other)| other.key.as_ref() == Some(key));
+            if let Some(at) = known {
+                let newer = &bad[at].1.resource_version;
+                if !object
+                    .resource_version
+                    .is_older_than(newer, self.versioning)
+                {
+                    bad[at] = (source, object);
+                }
+                return;
+            }
         } else if bad.iter().filter(|(_, other)| other.key.is_none()).count() == UNKNOWN_BAD_LIMIT {
             return;
         }
         bad.push((source, object));
     }
 
-    pub(super) fn bookmark(&mut self, source: SourceId, version: ResourceVersion) {
+    pub(super) fn bookmark(&mut self, source: SourceId, version: &ResourceVersion) {
         self.inputs += 1;
         self.reach(source, version, false);
     }
 
     pub(super) fn resync(&mut self, targets: ResyncTargets) {
         self.inputs += 1;
-        if !self.resyncs.contains(&targets) {
+        if self.mode == QueueMode::Ordered {
+            self.close();
+            self.earlier.push(Part::Resync(targets));
+        } else if !self.resyncs.contains(&targets) {
+            // It covers what is stored once everything before it is applied, and a key that changes
+            // after it is announced by its change: its place is the end.
             self.resyncs.push(targets);
         }
     }
 
-    /// A relist: what its source queued before it is superseded, unless everything is to be kept.
-    /// What it makes superfluous comes back, to be dropped outside the lock.
+    /// A relist. What its source queued before it is superseded, where not every delta is to be
+    /// kept. What it makes superfluous comes back, to be dropped outside the lock.
     pub(super) fn replace(
         &mut self,
-        mut replace: Replace<T>,
+        replace: Replace<T>,
         compaction: Compaction,
-    ) -> Superseded<T> {
+    ) -> Superfluous<T> {
         self.inputs += 1;
-        self.reach(
-            replace.source,
-            replace.resource_version.clone(),
-            replace.reset,
-        );
-        if !self.open.is_empty() {
-            let open = std::mem::replace(&mut self.open, Segment::new());
-            self.earlier.push(Earlier::Segment(open));
+        let version = replace.resource_version.clone();
+        let since = self.reach(replace.source, &version, replace.reset);
+        self.close();
+        let mut relist = Relist::new(replace, since.clone());
+        // A list that is older than what its source said before is no authority over that. (The
+        // reflector refuses such lists.)
+        let goes_back = !relist.is_reset() && version.is_older_than(&since, self.versioning);
+        let keep_all = self.mode == QueueMode::Ordered || compaction == Compaction::KeepAll;
+        if relist.is_reset() || !(keep_all || goes_back) {
+            self.earlier = relist.supersede(std::mem::take(&mut self.earlier));
+        } else if let Some(last) = self.earlier.pop() {
+            self.earlier.extend(relist.supersede_last(last, goes_back));
         }
-        let mut superseded = Superseded::default();
-        match compaction {
-            Compaction::FirstAndLast => self.supersede(&mut replace, &mut superseded),
-            // A relist right behind another of the same source: nothing was seen in between.
-            Compaction::KeepAll => {
-                if let Some(Earlier::Replace(last)) = self.earlier.last()
-                    && last.source == replace.source
-                    && let Some(Earlier::Replace(last)) = self.earlier.pop()
-                {
-                    self.supersede_replace(last, &mut replace, &mut superseded);
-                }
-            }
-        }
-        self.earlier.push(Earlier::Replace(replace));
-        superseded
+        self.keys = self.keys + relist.kept_keys - relist.superseded_keys;
+        self.coalesced += relist.superseded_inputs;
+        let (part, superfluous) = relist.finish();
+        self.earlier.push(part);
+        superfluous
     }
 
-    /// Take out what the source of `replace` queued before, but keep how lives ended.
-    fn supersede(&mut self, replace: &mut Replace<T>, superseded: &mut Superseded<T>) {
-        for step in std::mem::take(&mut self.earlier) {
-            match step {
-                Earlier::Replace(older) if older.source == replace.source => {
-                    self.supersede_replace(older, replace, superseded);
-                }
-                Earlier::Replace(other) => self.earlier.push(Earlier::Replace(other)),
-                Earlier::Segment(mut segment) => {
-                    self.supersede_segment(&mut segment, replace, superseded);
-                    if !segment.is_empty() {
-                        self.earlier.push(Earlier::Segment(segment));
-                    }
-                }
+    fn close(&mut self) {
+        // What is closed is not looked up any more; its table serves the next segment, unless it is
+        // left from a much larger one and would cost more to clear than to grow.
+        let mut by_key = std::mem::take(&mut self.open.by_key);
+        if by_key.capacity() > 1024 + 8 * by_key.len() {
+            by_key = HashTable::new();
+        }
+        by_key.clear();
+        let open = std::mem::replace(&mut self.open, Segment::new(by_key));
+        open.into_parts(&mut self.earlier);
+    }
+
+    /// Take everything. What is left is empty, and how far the sources have come stays known.
+    pub(super) fn take(&mut self) -> Taken<T> {
+        self.close();
+        let mut parts = std::mem::take(&mut self.earlier);
+        parts.extend(self.resyncs.drain(..).map(Part::Resync));
+        let mut versions = SmallVec::new();
+        for reached in &mut self.reached {
+            if std::mem::take(&mut reached.contributed) {
+                versions.push((reached.source, reached.version.clone()));
             }
         }
-    }
-
-    fn supersede_replace(
-        &mut self,
-        older: Replace<T>,
-        newer: &mut Replace<T>,
-        superseded: &mut Superseded<T>,
-    ) {
-        self.coalesced += 1;
-        newer.initial |= older.initial;
-        newer.reset |= older.reset;
-        keep_ends(newer, older.superseded_deletes);
-        superseded.items.push(older.items);
-    }
-
-    fn supersede_segment(
-        &mut self,
-        segment: &mut Segment<T>,
-        replace: &mut Replace<T>,
-        superseded: &mut Superseded<T>,
-    ) {
-        let (mut kept, mut ends) = (Vec::new(), Vec::new());
-        for group in std::mem::take(&mut segment.groups) {
-            if group.source != replace.source {
-                kept.push(group);
-                continue;
-            }
-            self.keys -= 1;
-            self.coalesced += group.deltas.len() as u64;
-            for delta in group.deltas {
-                match delta {
-                    Delta::Deleted(deleted) if !deleted.final_state_unknown => ends.push(deleted),
-                    delta => superseded.deltas.push(delta),
-                }
-            }
+        self.keys = 0;
+        Taken {
+            parts,
+            versions,
+            inputs: std::mem::take(&mut self.inputs),
         }
-        keep_ends(replace, ends);
-        segment.groups = kept;
-        // Nothing is pushed to an earlier segment any more.
-        segment.by_key = HashTable::new();
-        segment.bad.retain(|(source, _)| *source != replace.source);
-    }
-
-    /// Take everything. What is left is empty.
-    pub(super) fn take(&mut self) -> Batch<T> {
-        let taken = std::mem::replace(self, Self::new(self.hasher.clone(), self.versioning));
-        self.coalesced = taken.coalesced;
-        taken.into_batch()
     }
 
     /// What [`Pending::take`] would give; nothing is taken.
-    pub(super) fn copy(&self) -> Batch<T> {
-        Self {
-            hasher: self.hasher.clone(),
-            versioning: self.versioning,
-            earlier: self.earlier.iter().map(Earlier::copy).collect(),
-            open: self.open.copy(),
-            resyncs: self.resyncs.clone(),
-            versions: self.versions.clone(),
-            inputs: self.inputs,
-            coalesced: self.coalesced,
-            keys: self.keys,
-        }
-        .into_batch()
-    }
-
-    fn into_batch(mut self) -> Batch<T> {
-        if !self.open.is_empty() {
-            self.earlier.push(Earlier::Segment(self.open));
-        }
-        let mut steps = Vec::with_capacity(self.earlier.len() + self.resyncs.len());
-        for step in self.earlier {
-            match step {
-                Earlier::Replace(replace) => steps.push(Step::Replace(replace)),
-                Earlier::Segment(segment) => {
-                    if !segment.groups.is_empty() {
-                        steps.push(Step::Changes(segment.groups));
-                    }
-                    steps.extend(segment.bad.into_iter().map(|(source, object)| Step::Bad {
-                        source,
-                        object,
-                        deleted: false,
-                    }));
-                }
-            }
-        }
-        // A resync covers what is stored once the batch is applied, so its place is the end: a key
-        // that changed in the batch is announced by its change.
-        steps.extend(self.resyncs.into_iter().map(Step::Resync));
-        Batch {
-            steps,
-            versions: self.versions,
+    pub(super) fn copy(&self) -> Taken<T> {
+        let open = Segment {
+            groups: self.open.groups.clone(),
+            since: self.open.since.clone(),
+            bad: self.open.bad.clone(),
+            ..Segment::new(HashTable::new())
+        };
+        let mut parts: Vec<_> = self.earlier.iter().map(Part::copy).collect();
+        open.into_parts(&mut parts);
+        parts.extend(self.resyncs.iter().cloned().map(Part::Resync));
+        let contributed = self.reached.iter().filter(|reached| reached.contributed);
+        Taken {
+            parts,
+            versions: contributed
+                .map(|reached| (reached.source, reached.version.clone()))
+                .collect(),
             inputs: self.inputs,
         }
     }
 
     /// The source has come this far: never back, except in a reset, so that how far a batch comes
     /// does not depend on where one ends. An input without a version says nothing about that.
-    fn reach(&mut self, source: SourceId, version: ResourceVersion, reset: bool) {
-        if version.is_empty() {
-            return;
-        }
-        match self.versions.iter_mut().find(|(s, _)| *s == source) {
-            Some((_, reached)) if reset || !version.is_older_than(reached, self.versioning) => {
-                *reached = version;
+    /// Returns how far the source had come before.
+    fn reach(
+        &mut self,
+        source: SourceId,
+        version: &ResourceVersion,
+        reset: bool,
+    ) -> ResourceVersion {
+        let known = self.reached.iter_mut().find(|known| known.source == source);
+        let Some(known) = known else {
+            if !version.is_empty() {
+                self.reached.push(Reached {
+                    source,
+                    version: version.clone(),
+                    contributed: true,
+                });
             }
-            Some(_) => (),
-            None => self.versions.push((source, version)),
+            return ResourceVersion::empty();
+        };
+        if version.is_empty() {
+            return known.version.clone();
+        }
+        known.contributed = true;
+        if reset || !version.is_older_than(&known.version, self.versioning) {
+            std::mem::replace(&mut known.version, version.clone())
+        } else {
+            known.version.clone()
+        }
+    }
+}
+
+impl<T> Taken<T> {
+    /// What the indexer takes.
+    pub(super) fn into_batch(self) -> Batch<T> {
+        let mut steps = Vec::with_capacity(self.parts.len());
+        for part in self.parts {
+            steps.push(match part {
+                Part::Changes { groups, .. } => Step::Changes(groups),
+                Part::Replace {
+                    mut replace, ends, ..
+                } => {
+                    replace.superseded_deletes = ends.into_deletes();
+                    Step::Replace(replace)
+                }
+                Part::Bad(source, object) => Step::Bad {
+                    source,
+                    object,
+                    deleted: false,
+                },
+                Part::Resync(targets) => Step::Resync(targets),
+            });
+        }
+        Batch {
+            steps,
+            versions: self.versions,
+            inputs: self.inputs,
         }
     }
 }
 
 fn position(at: usize) -> u32 {
     u32::try_from(at).expect("fewer than 2^32 keys are pending")
-}
-
-/// The first known end of each key tells how the stored life ended.
-fn keep_ends<T>(replace: &mut Replace<T>, ends: Vec<Deleted<T>>) {
-    if ends.is_empty() {
-        return;
-    }
-    let known: HashSet<(ObjectKey, Uid)> = replace
-        .superseded_deletes
-        .iter()
-        .map(|deleted| (deleted.key.clone(), deleted.uid.clone()))
-        .collect();
-    replace.superseded_deletes.extend(
-        ends.into_iter()
-            .filter(|deleted| !known.contains(&(deleted.key.clone(), deleted.uid.clone()))),
-    );
 }

@@ -1,9 +1,11 @@
 //! The producer's end of the queue: one for each source.
-use super::queue::{FirstList, Shared, State};
+use super::admission::Prepared;
+use super::queue::Shared;
+use super::state::FirstList;
 use super::{Deleted, Delta, Replace, ResyncTargets, SourceId};
 use crate::indexer::panic_message;
 use crate::object::{Cached, Incoming, Meta, ResourceVersion};
-use crate::source::BadObject;
+use crate::source::{BadObject, WatchEvent};
 use crate::sync::{AtomicU64, Ordering, block_on};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -55,9 +57,9 @@ pub enum PushError {
 
 /// Pushes what one source says. Inputs of one producer keep their order.
 pub struct Producer<T> {
-    shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<Shared<T>>,
     source: SourceId,
-    epoch: AtomicU64,
+    pub(super) epoch: AtomicU64,
 }
 
 impl<T> Clone for Producer<T> {
@@ -96,33 +98,55 @@ impl<T> Producer<T> {
     /// The object appeared. Waits while the queue is full.
     ///
     /// # Errors
-    /// Any [`PushError`] but `Full`.
+    /// Any [`PushError`]; `Full` only where the queue refuses when full.
     pub async fn added(&self, object: Incoming<T>) -> Result<(), PushError> {
-        self.push(self.delta(Verb::Added, object)?).await
+        self.push(self.change(Verb::Added, object)?).await
     }
 
     /// The object changed. Waits while the queue is full.
     ///
     /// # Errors
-    /// Any [`PushError`] but `Full`.
+    /// As [`Producer::added`].
     pub async fn updated(&self, object: Incoming<T>) -> Result<(), PushError> {
-        self.push(self.delta(Verb::Updated, object)?).await
+        self.push(self.change(Verb::Updated, object)?).await
     }
 
     /// The object is gone; this is its final state. Waits while the queue is full.
     ///
     /// # Errors
-    /// Any [`PushError`] but `Full`.
+    /// As [`Producer::added`].
     pub async fn deleted(&self, object: Incoming<T>) -> Result<(), PushError> {
-        self.push(self.delta(Verb::Deleted, object)?).await
+        self.push(self.change(Verb::Deleted, object)?).await
     }
 
     /// The object is gone, and its final state is not known. Waits while the queue is full.
     ///
     /// # Errors
-    /// Any [`PushError`] but `Full`.
+    /// As [`Producer::added`].
     pub async fn deleted_meta(&self, meta: Meta) -> Result<(), PushError> {
-        self.push(Delta::Deleted(Deleted::of(meta))).await
+        self.push(self.end(meta)).await
+    }
+
+    /// The frames of a watch, in their order, under few locks: what a producer with many inputs at
+    /// hand should use. Waits while the queue is full. Frames of another collection are skipped.
+    /// Returns the objects that the transform refused; they are in the quarantine.
+    ///
+    /// Dropping the future leaves the inputs that have not entered yet outside.
+    ///
+    /// # Errors
+    /// [`PushError::Closed`], [`PushError::AbandonedEpoch`] and, where the queue refuses when full,
+    /// `Full`. What came before the error has been queued.
+    pub async fn push_many(
+        &self,
+        events: impl IntoIterator<Item = WatchEvent<T>>,
+    ) -> Result<Vec<BadObject>, PushError> {
+        let mut refused = Vec::new();
+        let inputs = events
+            .into_iter()
+            .filter_map(|event| self.input(event, &mut refused))
+            .collect();
+        self.push_all(inputs).await?;
+        Ok(refused)
     }
 
     /// [`Producer::added`] that does not wait.
@@ -130,7 +154,7 @@ impl<T> Producer<T> {
     /// # Errors
     /// Any [`PushError`].
     pub fn try_added(&self, object: Incoming<T>) -> Result<(), PushError> {
-        self.try_push(self.delta(Verb::Added, object)?)
+        self.try_push(self.change(Verb::Added, object)?)
     }
 
     /// [`Producer::updated`] that does not wait.
@@ -138,7 +162,7 @@ impl<T> Producer<T> {
     /// # Errors
     /// Any [`PushError`].
     pub fn try_updated(&self, object: Incoming<T>) -> Result<(), PushError> {
-        self.try_push(self.delta(Verb::Updated, object)?)
+        self.try_push(self.change(Verb::Updated, object)?)
     }
 
     /// [`Producer::deleted`] that does not wait.
@@ -146,15 +170,58 @@ impl<T> Producer<T> {
     /// # Errors
     /// Any [`PushError`].
     pub fn try_deleted(&self, object: Incoming<T>) -> Result<(), PushError> {
-        self.try_push(self.delta(Verb::Deleted, object)?)
+        self.try_push(self.change(Verb::Deleted, object)?)
+    }
+
+    /// [`Producer::deleted_meta`] that does not wait.
+    ///
+    /// # Errors
+    /// Any [`PushError`].
+    pub fn try_deleted_meta(&self, meta: Meta) -> Result<(), PushError> {
+        self.try_push(self.end(meta))
+    }
+
+    /// [`Producer::added`], blocking this thread while the queue is full.
+    ///
+    /// # Errors
+    /// As [`Producer::added`].
+    pub fn added_blocking(&self, object: Incoming<T>) -> Result<(), PushError> {
+        block_on(self.added(object))
     }
 
     /// [`Producer::updated`], blocking this thread while the queue is full.
     ///
     /// # Errors
-    /// Any [`PushError`] but `Full`.
+    /// As [`Producer::added`].
     pub fn updated_blocking(&self, object: Incoming<T>) -> Result<(), PushError> {
         block_on(self.updated(object))
+    }
+
+    /// [`Producer::deleted`], blocking this thread while the queue is full.
+    ///
+    /// # Errors
+    /// As [`Producer::added`].
+    pub fn deleted_blocking(&self, object: Incoming<T>) -> Result<(), PushError> {
+        block_on(self.deleted(object))
+    }
+
+    /// [`Producer::deleted_meta`], blocking this thread while the queue is full.
+    ///
+    /// # Errors
+    /// As [`Producer::added`].
+    pub fn deleted_meta_blocking(&self, meta: Meta) -> Result<(), PushError> {
+        block_on(self.deleted_meta(meta))
+    }
+
+    /// [`Producer::push_many`], blocking this thread while the queue is full.
+    ///
+    /// # Errors
+    /// As [`Producer::push_many`].
+    pub fn push_many_blocking(
+        &self,
+        events: impl IntoIterator<Item = WatchEvent<T>>,
+    ) -> Result<Vec<BadObject>, PushError> {
+        block_on(self.push_many(events))
     }
 
     /// An object that cannot be used: it goes to the quarantine, in its place in the order. With
@@ -163,32 +230,14 @@ impl<T> Producer<T> {
     /// # Errors
     /// [`PushError::Closed`] and [`PushError::AbandonedEpoch`].
     pub fn bad(&self, object: BadObject, deleted: bool) -> Result<(), PushError> {
-        let BadObject {
-            key,
-            uid,
-            resource_version,
-            reason,
-        } = object;
-        match key {
-            Some(key) if deleted => {
-                let meta = Meta {
-                    key,
-                    uid,
-                    resource_version,
-                };
-                self.enter(true, Delta::Deleted(Deleted::of(meta)))
-                    .map_err(|(_, error)| error)
-            }
-            key => {
-                let object = BadObject {
-                    key,
-                    uid,
-                    resource_version,
-                    reason,
-                };
-                self.control(|state, source| state.pending.bad(source, object))
-            }
+        match self.unusable(object, deleted) {
+            Prepared::Delta { hash, delta } => self.control(|state, source| {
+                let compaction = state.compaction;
+                state.pending.push(source, hash, delta, compaction)
+            }),
+            input => self.try_push(input).map(|()| None),
         }
+        .map(drop)
     }
 
     /// Nothing changed up to this version. Keeps its place in the order; never waits.
@@ -196,7 +245,7 @@ impl<T> Producer<T> {
     /// # Errors
     /// [`PushError::Closed`] and [`PushError::AbandonedEpoch`].
     pub fn bookmark(&self, version: ResourceVersion) -> Result<(), PushError> {
-        self.control(|state, source| state.pending.bookmark(source, version))
+        self.try_push(Prepared::Bookmark(version))
     }
 
     /// Announce every stored object to these handlers again. Never waits.
@@ -238,18 +287,26 @@ impl<T> Producer<T> {
     /// # Errors
     /// [`PushError::Closed`] and [`PushError::AbandonedEpoch`].
     pub fn replace_prepared(&self, list: PreparedList<T>) -> Result<(), PushError> {
-        self.control(|state, source| {
+        // Nobody has anything to apply for an empty first list, unless something is before it.
+        let is_empty = list.items.is_empty() && list.bad.is_empty() && self.nothing_is_known();
+        let (superfluous, synced) = self.control(|state, source| {
+            let is_first = state.pending.is_empty() && state.popping == 0 && !state.is_out;
             let first = state.source(source);
             let initial = first.first_list == FirstList::Awaited;
             if initial {
-                first.first_list = FirstList::Queued;
+                first.first_list = if is_empty && is_first {
+                    FirstList::Applied
+                } else {
+                    FirstList::Queued
+                };
             }
             if list.reset {
                 first.epoch += 1;
                 self.epoch.store(first.epoch, Ordering::Release);
             }
+            let synced = initial && first.first_list == FirstList::Applied;
             let compaction = state.compaction;
-            state.pending.replace(
+            let superfluous = state.pending.replace(
                 Replace {
                     source,
                     resource_version: list.resource_version,
@@ -260,22 +317,74 @@ impl<T> Producer<T> {
                     superseded_deletes: Vec::new(),
                 },
                 compaction,
-            )
-        })
-        .map(drop)
+            );
+            (superfluous, synced)
+        })?;
+        if synced {
+            self.shared.sync.notify_all();
+        }
+        superfluous.discard();
+        Ok(())
     }
 
-    fn delta(&self, verb: Verb, object: Incoming<T>) -> Result<Delta<T>, PushError> {
-        match self.prepare(object) {
-            Ok(object) => Ok(match verb {
-                Verb::Added => Delta::Added(object),
-                Verb::Updated => Delta::Updated(object),
-                Verb::Deleted => Delta::Deleted(Deleted::known(object)),
+    fn nothing_is_known(&self) -> bool {
+        let Some(known) = &self.shared.known_objects else {
+            return true;
+        };
+        catch_unwind(AssertUnwindSafe(|| known.keys(self.source).is_empty())).unwrap_or(false)
+    }
+
+    fn input(&self, event: WatchEvent<T>, refused: &mut Vec<BadObject>) -> Option<Prepared<T>> {
+        let (verb, object) = match event {
+            WatchEvent::Added(object) => (Verb::Added, object),
+            WatchEvent::Modified(object) => (Verb::Updated, object),
+            WatchEvent::Deleted(object) => (Verb::Deleted, object),
+            WatchEvent::Bookmark {
+                resource_version, ..
+            } => return Some(Prepared::Bookmark(resource_version)),
+            WatchEvent::Bad { object, deleted } => return Some(self.unusable(object, deleted)),
+            WatchEvent::Foreign { .. } => return None,
+        };
+        Some(self.try_change(verb, object).unwrap_or_else(|object| {
+            refused.push(object.clone());
+            self.unusable(object, matches!(verb, Verb::Deleted))
+        }))
+    }
+
+    fn change(&self, verb: Verb, object: Incoming<T>) -> Result<Prepared<T>, PushError> {
+        self.try_change(verb, object).or_else(|object| {
+            self.bad(object.clone(), matches!(verb, Verb::Deleted))?;
+            Err(PushError::Transform(object))
+        })
+    }
+
+    fn try_change(&self, verb: Verb, object: Incoming<T>) -> Result<Prepared<T>, BadObject> {
+        let object = self.prepare(object)?;
+        Ok(self.shared.delta(match verb {
+            Verb::Added => Delta::Added(object),
+            Verb::Updated => Delta::Updated(object),
+            Verb::Deleted => Delta::deleted(Deleted::known(object)),
+        }))
+    }
+
+    fn end(&self, meta: Meta) -> Prepared<T> {
+        self.shared.delta(Delta::deleted(Deleted::of(meta)))
+    }
+
+    /// What an unusable object leads to: when it is said to be gone, its content does not matter.
+    fn unusable(&self, object: BadObject, deleted: bool) -> Prepared<T> {
+        match object {
+            BadObject {
+                key: Some(key),
+                uid,
+                resource_version,
+                ..
+            } if deleted => self.end(Meta {
+                key,
+                uid,
+                resource_version,
             }),
-            Err(object) => {
-                self.bad(object.clone(), matches!(verb, Verb::Deleted))?;
-                Err(PushError::Transform(object))
-            }
+            object => Prepared::Bad(object),
         }
     }
 
@@ -297,101 +406,6 @@ impl<T> Producer<T> {
                 })?;
         }
         Ok(incoming.into())
-    }
-
-    fn try_push(&self, delta: Delta<T>) -> Result<(), PushError> {
-        self.enter(false, delta).map_err(|(_, error)| error)
-    }
-
-    async fn push(&self, delta: Delta<T>) -> Result<(), PushError> {
-        let mut waiting = match self.enter(false, delta) {
-            Err((delta, PushError::Full)) => Some(delta),
-            entered => return entered.map_err(|(_, error)| error),
-        };
-        self.shared
-            .room
-            .until(|| match self.enter(false, waiting.take()?) {
-                Err((delta, PushError::Full)) => {
-                    waiting = Some(delta);
-                    None
-                }
-                entered => Some(entered.map_err(|(_, error)| error)),
-            })
-            .await
-    }
-
-    /// Queue a delta; one that was not taken comes back. `always`: whatever the bound.
-    // The caller gets its delta back without an allocation; nothing else is in the error.
-    #[allow(clippy::result_large_err)]
-    fn enter(&self, always: bool, delta: Delta<T>) -> Result<(), (Delta<T>, PushError)> {
-        let hash = self.shared.hasher.hash_one(delta.key());
-        let version = match &delta {
-            Delta::Deleted(deleted) => deleted.resource_version.clone(),
-            Delta::Added(o) | Delta::Updated(o) | Delta::Replaced(o) | Delta::Sync(o) => {
-                o.resource_version().clone()
-            }
-        };
-        let (was_empty, superfluous) = {
-            let mut state = self.shared.state.lock();
-            if let Err(error) = self.check(&mut state) {
-                return Err((delta, error));
-            }
-            let full = self
-                .shared
-                .bound
-                .is_some_and(|bound| state.pending.keys() >= bound);
-            if full && !always && !state.pending.has_key(hash, delta.key()) {
-                return Err((delta, PushError::Full));
-            }
-            let was_empty = self.arrive(&mut state);
-            let compaction = state.compaction;
-            let superfluous = state
-                .pending
-                .push(self.source, hash, delta, version, compaction);
-            (was_empty, superfluous)
-        };
-        if was_empty {
-            self.shared.arrivals.notify_all();
-        }
-        // An object's own `Drop` is foreign code too.
-        drop(superfluous);
-        Ok(())
-    }
-
-    /// Queue something that is always admitted.
-    fn control<R>(&self, input: impl FnOnce(&mut State<T>, SourceId) -> R) -> Result<R, PushError> {
-        let (was_empty, result) = {
-            let mut state = self.shared.state.lock();
-            self.check(&mut state)?;
-            let was_empty = self.arrive(&mut state);
-            let result = input(&mut state, self.source);
-            (was_empty, result)
-        };
-        if was_empty {
-            self.shared.arrivals.notify_all();
-        }
-        Ok(result)
-    }
-
-    fn check(&self, state: &mut State<T>) -> Result<(), PushError> {
-        if state.closed {
-            return Err(PushError::Closed);
-        }
-        if state.source(self.source).epoch != self.epoch.load(Ordering::Acquire) {
-            return Err(PushError::AbandonedEpoch);
-        }
-        Ok(())
-    }
-
-    /// Count an input. The consumer sleeps only when nothing is pending, so only the first input
-    /// after a drain has to wake it.
-    fn arrive(&self, state: &mut State<T>) -> bool {
-        state.inputs += 1;
-        let was_empty = state.pending.is_empty();
-        if was_empty {
-            state.first_at = self.shared.clock.as_ref().map(|clock| clock.now());
-        }
-        was_empty
     }
 }
 

@@ -1,58 +1,17 @@
 //! The queue itself: producers push, one consumer drains.
 use super::compaction::Compaction;
+use super::config::{HighWater, QueueConfig, Transform, WhenFull};
+use super::known_objects::KnownObjects;
 use super::pending::Pending;
 use super::producer::Producer;
+use super::state::{FirstList, Source, State};
 use super::{Batch, SourceId};
-use crate::clock::{SharedClock, Timestamp};
-use crate::object::Versioning;
+use crate::clock::SharedClock;
 use crate::sync::{Mutex, WaitSet, block_on};
 use ahash::RandomState;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Changes an object before anyone sees it, or refuses it; runs on the producer's side, outside
-/// any lock, once for each object.
-pub type Transform<T> = Arc<dyn Fn(&mut T) -> Result<(), String> + Send + Sync>;
-
-/// What a [`DeltaQueue`] is made of.
-pub struct QueueConfig<T> {
-    /// Whether versions of the sources can be compared.
-    pub versioning: Versioning,
-    /// How much is kept of what is pending for one key.
-    pub compaction: Compaction,
-    /// Keys that may wait; a producer that would add another one waits (or is told `Full`).
-    /// Relists, bookmarks and resyncs are always admitted, and so is a delta of a key that waits
-    /// already. `None`: no bound.
-    pub bound: Option<usize>,
-    /// Runs on each object before it is queued; never on tombstones.
-    pub transform: Option<Transform<T>>,
-    /// For the age of what waits. Without one, ages are not known.
-    pub clock: Option<SharedClock>,
-}
-
-impl<T> Default for QueueConfig<T> {
-    fn default() -> Self {
-        Self {
-            versioning: Versioning::Decimal,
-            compaction: Compaction::FirstAndLast,
-            bound: None,
-            transform: None,
-            clock: None,
-        }
-    }
-}
-
-impl<T> fmt::Debug for QueueConfig<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QueueConfig")
-            .field("versioning", &self.versioning)
-            .field("compaction", &self.compaction)
-            .field("bound", &self.bound)
-            .field("transform", &self.transform.is_some())
-            .finish_non_exhaustive()
-    }
-}
 
 /// The queue is closed: nothing more comes in, and everything that was in it has been taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +33,8 @@ pub struct QueueMetrics {
     pub drains: u64,
     /// Inputs in the last drained batch.
     pub last_batch: usize,
+    /// Inputs in the largest drained batch.
+    pub largest_batch: usize,
 }
 
 pub(super) struct Shared<T> {
@@ -81,6 +42,9 @@ pub(super) struct Shared<T> {
     pub(super) transform: Option<Transform<T>>,
     pub(super) clock: Option<SharedClock>,
     pub(super) bound: Option<usize>,
+    pub(super) when_full: WhenFull,
+    pub(super) high_water: Option<HighWater>,
+    pub(super) known_objects: Option<Arc<dyn KnownObjects<T>>>,
     pub(super) state: Mutex<State<T>>,
     /// The consumer, when it waits for something to drain.
     pub(super) arrivals: WaitSet,
@@ -88,42 +52,6 @@ pub(super) struct Shared<T> {
     pub(super) room: WaitSet,
     /// Those who wait for the first lists to be applied.
     pub(super) sync: WaitSet,
-}
-
-pub(super) struct State<T> {
-    pub(super) pending: Pending<T>,
-    pub(super) compaction: Compaction,
-    pub(super) closed: bool,
-    pub(super) sources: Vec<Source>,
-    pub(super) first_at: Option<Timestamp>,
-    pub(super) inputs: u64,
-    drains: u64,
-    last_batch: usize,
-}
-
-/// How far a source's first list is.
-pub(super) struct Source {
-    pub(super) id: SourceId,
-    pub(super) epoch: u64,
-    pub(super) first_list: FirstList,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum FirstList {
-    Awaited,
-    Queued,
-    Drained,
-    Applied,
-}
-
-impl<T> State<T> {
-    /// The state of a source. A producer registered it, so it is there.
-    pub(super) fn source(&mut self, id: SourceId) -> &mut Source {
-        self.sources
-            .iter_mut()
-            .find(|source| source.id == id)
-            .expect("a producer's source is registered")
-    }
 }
 
 /// The delta queue (client-go's `DeltaFIFO`, drained in batches). Clones are handles of one queue.
@@ -163,23 +91,17 @@ impl<T> DeltaQueue<T> {
     /// An empty queue.
     #[must_use]
     pub fn new(config: QueueConfig<T>) -> Self {
-        let hasher = RandomState::new();
+        let pending = Pending::new(config.mode, config.versioning);
         Self {
             shared: Arc::new(Shared {
-                state: Mutex::new(State {
-                    pending: Pending::new(hasher.clone(), config.versioning),
-                    compaction: config.compaction,
-                    closed: false,
-                    sources: Vec::new(),
-                    first_at: None,
-                    inputs: 0,
-                    drains: 0,
-                    last_batch: 0,
-                }),
-                hasher,
+                hasher: RandomState::new(),
+                state: Mutex::new(State::new(pending, config.compaction)),
                 transform: config.transform,
                 clock: config.clock,
                 bound: config.bound,
+                when_full: config.when_full,
+                high_water: config.high_water,
+                known_objects: config.known_objects,
                 arrivals: WaitSet::new(),
                 room: WaitSet::new(),
                 sync: WaitSet::new(),
@@ -230,24 +152,19 @@ impl<T> DeltaQueue<T> {
     }
 
     fn poll_drain(&self) -> Option<Result<Batch<T>, Closed>> {
-        let batch = {
+        let taken = {
             let mut state = self.shared.state.lock();
-            if state.pending.is_empty() {
+            let Some(taken) = state.take() else {
                 return state.closed.then_some(Err(Closed));
-            }
-            let batch = state.pending.take();
-            state.first_at = None;
-            state.drains += 1;
-            state.last_batch = batch.inputs;
-            for source in &mut state.sources {
-                if source.first_list == FirstList::Queued {
-                    source.first_list = FirstList::Drained;
-                }
-            }
-            batch
+            };
+            state.is_out = true;
+            state.is_high = false;
+            taken
         };
-        self.shared.room.notify_all();
-        Some(Ok(batch))
+        if self.shared.bound.is_some() {
+            self.shared.room.notify_all();
+        }
+        Some(Ok(taken.into_batch()))
     }
 
     /// The last drained batch was applied: the first lists in it count from now on.
@@ -255,6 +172,7 @@ impl<T> DeltaQueue<T> {
         let synced = {
             let mut state = self.shared.state.lock();
             let mut any = false;
+            state.is_out = false;
             for source in &mut state.sources {
                 if source.first_list == FirstList::Drained {
                     source.first_list = FirstList::Applied;
@@ -273,12 +191,7 @@ impl<T> DeltaQueue<T> {
     /// another source is added.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        let state = self.shared.state.lock();
-        !state.sources.is_empty()
-            && state
-                .sources
-                .iter()
-                .all(|source| source.first_list == FirstList::Applied)
+        self.shared.state.lock().has_synced()
     }
 
     /// Ends when [`DeltaQueue::has_synced`] is true.
@@ -295,9 +208,14 @@ impl<T> DeltaQueue<T> {
         self.shared.sync.until(poll).await
     }
 
-    /// Change how much is kept for each key; what is pending already stays as it is.
+    /// Change how much is kept for each key. Takes effect at the next drain: what a batch holds
+    /// was coalesced by one rule. (Where nothing is pending, that is at once.)
     pub fn set_compaction(&self, compaction: Compaction) {
-        self.shared.state.lock().compaction = compaction;
+        let mut state = self.shared.state.lock();
+        state.next_compaction = compaction;
+        if state.pending.is_empty() {
+            state.compaction = compaction;
+        }
     }
 
     /// Let nothing more in. What is pending can still be drained; every wait ends.
@@ -314,10 +232,10 @@ impl<T> DeltaQueue<T> {
         self.shared.state.lock().closed
     }
 
-    /// Keys that wait, not counting those inside a relist.
+    /// Keys that wait (in ordered mode: inputs), not counting those inside a relist.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shared.state.lock().pending.keys()
+        self.shared.state.lock().depth()
     }
 
     /// True when a drain would give nothing.
@@ -330,7 +248,8 @@ impl<T> DeltaQueue<T> {
     /// copies a handle of everything that waits, under the lock.
     #[must_use]
     pub fn pending(&self) -> Batch<T> {
-        self.shared.state.lock().pending.copy()
+        let copy = self.shared.state.lock().pending.copy();
+        copy.into_batch()
     }
 
     /// What the queue counts.
@@ -339,7 +258,7 @@ impl<T> DeltaQueue<T> {
         let now = self.shared.clock.as_ref().map(|clock| clock.now());
         let state = self.shared.state.lock();
         QueueMetrics {
-            depth: state.pending.keys(),
+            depth: state.depth(),
             oldest_age: match (now, state.first_at) {
                 (Some(now), Some(first)) => now.since(first),
                 _ => Duration::ZERO,
@@ -348,6 +267,7 @@ impl<T> DeltaQueue<T> {
             inputs: state.inputs,
             drains: state.drains,
             last_batch: state.last_batch,
+            largest_batch: state.largest_batch,
         }
     }
 }

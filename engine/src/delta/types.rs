@@ -21,8 +21,9 @@ pub enum Delta<T> {
     Replaced(Cached<T>),
     /// The object is announced again because of a resync; nothing changed.
     Sync(Cached<T>),
-    /// The object is gone.
-    Deleted(Deleted<T>),
+    /// The object is gone. Boxed, so that the other changes stay two words wide: most of what a queue
+    /// holds are changes, and few are ends.
+    Deleted(Box<Deleted<T>>),
 }
 
 /// The end of an object.
@@ -84,6 +85,23 @@ impl<T> Deleted<T> {
 }
 
 impl<T> Delta<T> {
+    /// The end of an object.
+    #[must_use]
+    pub fn deleted(deleted: Deleted<T>) -> Self {
+        Self::Deleted(Box::new(deleted))
+    }
+
+    /// The version that the change brings its key to; for a deletion, the deletion's own.
+    #[must_use]
+    pub fn resource_version(&self) -> &ResourceVersion {
+        match self {
+            Self::Added(o) | Self::Updated(o) | Self::Replaced(o) | Self::Sync(o) => {
+                o.resource_version()
+            }
+            Self::Deleted(deleted) => &deleted.resource_version,
+        }
+    }
+
     /// The key that the change is about.
     #[must_use]
     pub fn key(&self) -> &ObjectKey {

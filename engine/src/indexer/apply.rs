@@ -148,22 +148,23 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
             .map(|(slot, object)| (slot, object.clone()));
         let mut current = stored.as_ref().map(|(_, object)| object.clone());
         let mut ended = None;
-        let mut good = false;
+        let mut good: Option<ResourceVersion> = None;
         for delta in deltas {
-            match delta {
-                Delta::Deleted(deleted) => {
-                    good |= self.fold_delete(&mut current, deleted, &mut ended);
-                }
+            let version = delta.resource_version().clone();
+            let is_good = match delta {
+                Delta::Deleted(deleted) => self.fold_delete(&mut current, *deleted, &mut ended),
                 Delta::Added(new)
                 | Delta::Updated(new)
                 | Delta::Replaced(new)
-                | Delta::Sync(new) => {
-                    good |= self.fold_upsert(&mut current, new, &mut ended, true, false);
-                }
+                | Delta::Sync(new) => self.fold_upsert(&mut current, new, &mut ended, true, false),
+            };
+            let newest = good.as_ref();
+            if is_good && !newest.is_some_and(|good| version.is_older_than(good, self.versioning)) {
+                good = Some(version);
             }
         }
-        if good {
-            self.release(key.as_ref());
+        if let Some(version) = good {
+            self.release(key.as_ref(), &version);
         }
         self.transit(
             hash,
@@ -514,6 +515,8 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
         // A deletion that was queued before the list told how the stored life ended.
         if let Some(known) = &current
             && let Some(deleted) = take_end_of(known, superseded)
+            // Of an object that lives on, a last known state tells nothing.
+            && !(deleted.final_state_unknown && known.uid().may_equal(new.uid()))
         {
             self.fold_delete(&mut current, deleted, &mut ended);
         }
@@ -541,15 +544,13 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
         }
         for (slot, object) in gone {
             let hash = self.view.hash_of(object.key_ref());
-            let deleted = take_end_of(&object, superseded).map_or_else(
-                || Deleted::unknown(object.clone()),
-                |deleted| Deleted {
-                    last: deleted.last.or_else(|| Some(object.clone())),
-                    ..deleted
-                },
-            );
-            let mut ended = None;
-            self.end(deleted, &mut ended);
+            let (mut current, mut ended) = (Some(object.clone()), None);
+            if let Some(deleted) = take_end_of(&object, superseded) {
+                self.fold_delete(&mut current, deleted, &mut ended);
+            }
+            if let Some(object) = current {
+                self.end(Deleted::unknown(object), &mut ended);
+            }
             self.transit(
                 hash,
                 source,
@@ -589,7 +590,7 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
                 last: None,
                 final_state_unknown: true,
             };
-            let deltas = smallvec::smallvec![Delta::Deleted(deleted)];
+            let deltas = smallvec::smallvec![Delta::deleted(deleted)];
             self.group(KeyDeltas { source, deltas });
             return;
         }
@@ -601,10 +602,16 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
             let hash = self.view.hash_of(key.as_ref());
             self.view.find(hash, key.as_ref()).map(|(_, object)| object)
         });
-        if let Some(known) = known
-            && object
-                .resource_version
-                .is_older_than(known.resource_version(), self.versioning)
+        let is_older = |than: &ResourceVersion| {
+            let failed = &object.resource_version;
+            failed.is_older_than(than, self.versioning)
+        };
+        let worse = object.key.as_ref().and_then(|key| {
+            let quarantine = &self.view.quarantine;
+            quarantine.failed_version(key.as_ref())
+        });
+        if known.is_some_and(|known| is_older(known.resource_version()))
+            || worse.is_some_and(is_older)
         {
             self.applied.dropped.stale += 1;
             return;
@@ -620,8 +627,13 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
         self.applied.quarantined.push(entry);
     }
 
-    fn release(&mut self, key: KeyRef<'_>) {
-        if self.view.quarantine.contains(key) {
+    fn release(&mut self, key: KeyRef<'_>, good: &ResourceVersion) {
+        let quarantine = &self.view.quarantine;
+        // A good state from before the failure says nothing about what failed.
+        let is_over = quarantine
+            .failed_version(key)
+            .is_some_and(|failed| !good.is_older_than(failed, self.versioning));
+        if is_over {
             Arc::make_mut(&mut self.view.quarantine).release(key);
         }
     }

@@ -1,7 +1,7 @@
 //! The quarantine: what the cache knows that it does not show.
 use super::applied::Quarantined;
 use crate::delta::SourceId;
-use crate::object::{KeyRef, ObjectKey};
+use crate::object::{KeyRef, ObjectKey, ResourceVersion};
 use std::collections::BTreeMap;
 
 /// How many objects of unknown key are remembered; older ones are dropped first. They have been
@@ -35,8 +35,13 @@ impl Quarantine {
         self.unknown.push(object);
     }
 
-    pub(super) fn contains(&self, key: KeyRef<'_>) -> bool {
-        !self.by_key.is_empty() && self.by_key.contains_key(&key.to_owned())
+    /// The version of the key that could not be applied, if one is in here.
+    pub(super) fn failed_version(&self, key: KeyRef<'_>) -> Option<&ResourceVersion> {
+        if self.by_key.is_empty() {
+            return None;
+        }
+        let object = self.by_key.get(&key.to_owned())?;
+        Some(&object.failed_version)
     }
 
     /// A key has a good version again, or is gone.

@@ -72,7 +72,7 @@ pub(super) fn relist(version: u64, items: Vec<Cached<Zones>>) -> Batch<Zones> {
 }
 
 pub(super) fn deletion(object: &Cached<Zones>, version: u64) -> Delta<Zones> {
-    Delta::Deleted(Deleted {
+    Delta::deleted(Deleted {
         resource_version: ResourceVersion::from(version),
         ..Deleted::known(object.clone())
     })

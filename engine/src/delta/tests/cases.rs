@@ -1,95 +1,12 @@
 //! The delta queue in front of the indexer: case by case.
-use super::{
-    Compaction, DeltaQueue, ListSnapshot, Producer, PushError, QueueConfig, ResyncTargets,
-    SourceId, Step,
+use super::rig::{Pipe, Text, calls, list, object};
+use crate::delta::{
+    Compaction, DeltaQueue, ListSnapshot, PushError, QueueConfig, ResyncTargets, SourceId, Step,
 };
-use crate::indexer::{Applied, IndexWriter, Indexer};
-use crate::object::{Incoming, Meta, ResourceVersion};
+use crate::object::ResourceVersion;
 use crate::source::BadObject;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-type Text = String;
-
-/// A queue, its consumer, and the calls that a handler fed with net changes would get.
-struct Pipe {
-    queue: DeltaQueue<Text>,
-    producer: Producer<Text>,
-    indexer: Indexer<Text>,
-    writer: IndexWriter<Text>,
-}
-
-fn object(text: &str) -> Incoming<Text> {
-    let (name, version) = text.split_once('@').unwrap();
-    let (name, uid) = name.split_once('#').unwrap_or((name, "u"));
-    Incoming::new(
-        Meta::new("ns", name, uid, version).unwrap(),
-        text.to_owned(),
-    )
-}
-
-fn list(version: u64, items: &[&str]) -> ListSnapshot<Text> {
-    ListSnapshot {
-        resource_version: ResourceVersion::from(version),
-        items: items.iter().map(|text| Ok(object(text))).collect(),
-        reset: false,
-    }
-}
-
-fn calls(applied: &Applied<Text>) -> Vec<String> {
-    let mut calls = Vec::new();
-    for change in &applied.changes {
-        let star = if change.initial { "*" } else { "" };
-        match (&change.deleted, &change.old, &change.new) {
-            (None, Some(old), Some(new)) => calls.push(format!("UPD({} -> {})", **old, **new)),
-            (deleted, _, new) => {
-                if let Some(deleted) = deleted {
-                    let last = deleted.last.as_ref().map_or("", |last| last.as_str());
-                    let mark = if deleted.final_state_unknown { "?" } else { "" };
-                    calls.push(format!("DEL{mark}({last})"));
-                }
-                calls.extend(new.as_ref().map(|new| format!("ADD{star}({})", **new)));
-            }
-        }
-    }
-    calls
-}
-
-impl Pipe {
-    fn new(config: QueueConfig<Text>) -> Self {
-        let queue = DeltaQueue::new(config);
-        let (indexer, writer) = Indexer::builder().build();
-        Self {
-            producer: queue.producer(SourceId(0)),
-            queue,
-            indexer,
-            writer,
-        }
-    }
-
-    /// A pipe whose store holds these already.
-    fn holding(items: &[&str]) -> Self {
-        let mut pipe = Self::new(QueueConfig::default());
-        pipe.producer.replace(list(1, items)).unwrap();
-        pipe.run();
-        pipe
-    }
-
-    fn run(&mut self) -> Vec<String> {
-        let mut all = Vec::new();
-        while let Some(batch) = self.queue.try_drain() {
-            all.extend(calls(&self.writer.apply(batch)));
-            self.queue.acknowledge();
-        }
-        all
-    }
-
-    fn store(&self) -> Vec<String> {
-        let mut objects: Vec<_> = self.indexer.load().iter().map(|o| (**o).clone()).collect();
-        objects.sort();
-        objects
-    }
-}
 
 #[test]
 fn c040_an_object_known_only_to_the_queue_and_absent_from_the_relist_is_deleted() {
@@ -383,7 +300,11 @@ fn a_relist_of_one_source_deletes_nothing_of_another() {
     );
     other.try_updated(object("b@10")).unwrap();
     other.replace(list(12, &["c@7"])).unwrap();
-    assert_eq!(pipe.run(), ["DEL?(b@6)"]);
+    assert_eq!(
+        pipe.run(),
+        ["DEL?(b@10)"],
+        "the last known state is the one that was queued"
+    );
 }
 
 #[test]
