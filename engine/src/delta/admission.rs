@@ -35,7 +35,7 @@ impl<T> Shared<T> {
     fn keeps_out(&self, state: &State<T>, input: &Prepared<T>) -> bool {
         match (self.bound, input) {
             (Some(bound), Prepared::Delta { hash, delta }) => {
-                state.depth() >= bound && !state.pending.has_key(*hash, delta.key())
+                state.pending.keys() >= bound && !state.pending.has_key(*hash, delta.key())
             }
             _ => false,
         }
@@ -194,7 +194,7 @@ impl<T> Producer<T> {
     /// The depth, when it has just reached the high-water mark.
     fn rises(&self, state: &mut State<T>) -> Option<usize> {
         let mark = self.shared.high_water.as_ref()?.mark;
-        let depth = state.depth();
+        let depth = state.pending.keys();
         let rises = depth >= mark && !state.is_high;
         state.is_high |= rises;
         rises.then_some(depth)

@@ -1,6 +1,5 @@
 //! What a delta queue is made of.
 use super::compaction::Compaction;
-use super::known_objects::KnownObjects;
 use crate::clock::SharedClock;
 use crate::object::Versioning;
 use std::fmt;
@@ -59,9 +58,6 @@ pub struct QueueConfig<T> {
     pub high_water: Option<HighWater>,
     /// Runs on each object before it is queued; never on tombstones or resyncs.
     pub transform: Option<Transform<T>>,
-    /// What the consumer of the `pop` family holds. Without it, a relist deletes only what is
-    /// still queued, and nothing is announced by a resync. Draining does not use it.
-    pub known_objects: Option<Arc<dyn KnownObjects<T>>>,
     /// For the age of what waits. Without one, ages are not known.
     pub clock: Option<SharedClock>,
 }
@@ -76,7 +72,6 @@ impl<T> Default for QueueConfig<T> {
             when_full: WhenFull::Wait,
             high_water: None,
             transform: None,
-            known_objects: None,
             clock: None,
         }
     }
@@ -98,7 +93,6 @@ impl<T> fmt::Debug for QueueConfig<T> {
             .field("when_full", &self.when_full)
             .field("high_water", &self.high_water)
             .field("transform", &self.transform.is_some())
-            .field("known_objects", &self.known_objects.is_some())
             .finish_non_exhaustive()
     }
 }

@@ -288,9 +288,9 @@ impl<T> Producer<T> {
     /// [`PushError::Closed`] and [`PushError::AbandonedEpoch`].
     pub fn replace_prepared(&self, list: PreparedList<T>) -> Result<(), PushError> {
         // Nobody has anything to apply for an empty first list, unless something is before it.
-        let is_empty = list.items.is_empty() && list.bad.is_empty() && self.nothing_is_known();
+        let is_empty = list.items.is_empty() && list.bad.is_empty();
         let (superfluous, synced) = self.control(|state, source| {
-            let is_first = state.pending.is_empty() && state.popping == 0 && !state.is_out;
+            let is_first = state.pending.is_empty() && !state.is_out;
             let first = state.source(source);
             let initial = first.first_list == FirstList::Awaited;
             if initial {
@@ -325,13 +325,6 @@ impl<T> Producer<T> {
         }
         superfluous.discard();
         Ok(())
-    }
-
-    fn nothing_is_known(&self) -> bool {
-        let Some(known) = &self.shared.known_objects else {
-            return true;
-        };
-        catch_unwind(AssertUnwindSafe(|| known.keys(self.source).is_empty())).unwrap_or(false)
     }
 
     fn input(&self, event: WatchEvent<T>, refused: &mut Vec<BadObject>) -> Option<Prepared<T>> {

@@ -1,7 +1,6 @@
 //! The queue itself: producers push, one consumer drains.
 use super::compaction::Compaction;
 use super::config::{HighWater, QueueConfig, Transform, WhenFull};
-use super::known_objects::KnownObjects;
 use super::pending::Pending;
 use super::producer::Producer;
 use super::state::{FirstList, Source, State};
@@ -44,7 +43,6 @@ pub(super) struct Shared<T> {
     pub(super) bound: Option<usize>,
     pub(super) when_full: WhenFull,
     pub(super) high_water: Option<HighWater>,
-    pub(super) known_objects: Option<Arc<dyn KnownObjects<T>>>,
     pub(super) state: Mutex<State<T>>,
     /// The consumer, when it waits for something to drain.
     pub(super) arrivals: WaitSet,
@@ -101,7 +99,6 @@ impl<T> DeltaQueue<T> {
                 bound: config.bound,
                 when_full: config.when_full,
                 high_water: config.high_water,
-                known_objects: config.known_objects,
                 arrivals: WaitSet::new(),
                 room: WaitSet::new(),
                 sync: WaitSet::new(),
@@ -235,7 +232,7 @@ impl<T> DeltaQueue<T> {
     /// Keys that wait (in ordered mode: inputs), not counting those inside a relist.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shared.state.lock().depth()
+        self.shared.state.lock().pending.keys()
     }
 
     /// True when a drain would give nothing.
@@ -258,7 +255,7 @@ impl<T> DeltaQueue<T> {
         let now = self.shared.clock.as_ref().map(|clock| clock.now());
         let state = self.shared.state.lock();
         QueueMetrics {
-            depth: state.depth(),
+            depth: state.pending.keys(),
             oldest_age: match (now, state.first_at) {
                 (Some(now), Some(first)) => now.since(first),
                 _ => Duration::ZERO,

@@ -10,9 +10,7 @@ pub(super) struct State<T> {
     pub(super) sources: Vec<Source>,
     /// When the oldest pending input arrived.
     pub(super) first_at: Option<Timestamp>,
-    /// Keys that were taken out to be popped one by one, and were not handed out yet.
-    pub(super) popping: usize,
-    /// Something was handed out and not acknowledged.
+    /// A batch was drained and not acknowledged.
     pub(super) is_out: bool,
     /// The high-water mark was reached and the depth has not been below it since.
     pub(super) is_high: bool,
@@ -48,7 +46,6 @@ impl<T> State<T> {
             closed: false,
             sources: Vec::new(),
             first_at: None,
-            popping: 0,
             is_out: false,
             is_high: false,
             compaction,
@@ -66,11 +63,6 @@ impl<T> State<T> {
             .iter_mut()
             .find(|source| source.id == id)
             .expect("a producer's source is registered")
-    }
-
-    /// Keys that wait.
-    pub(super) fn depth(&self) -> usize {
-        self.pending.keys() + self.popping
     }
 
     /// Take out everything that is pending; `None` when nothing is.
