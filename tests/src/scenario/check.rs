@@ -1,346 +1,595 @@
-//! Expectations: lists with alternatives, and how each is flipped to see that it can fail.
-use super::keys::unknown;
-use super::yaml::{Located, Node, Value};
-use std::fmt;
+//! Reading what an `expect` step says.
+use super::claim::{Check, Claim, Gap};
+use super::notation::{Count, DeltaPattern, Item, ObjectText, RequestPattern, calls, duration};
+use super::sequence::Order;
+use super::settings::{boolean, count, objects};
+use super::trouble::{Reading, Trouble};
+use super::yaml::{Node, Value};
+use std::time::Duration;
 
-/// An expectation that does not hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The line of the expectation.
-    pub line: usize,
-    /// What was expected and what happened.
-    pub message: String,
-}
+/// All words that may stand in an `expect`.
+pub const KEYS: [&str; 41] = [
+    "calls",
+    "call_count",
+    "requests",
+    "request_count",
+    "gaps",
+    "errors",
+    "store",
+    "index",
+    "index_values",
+    "poisoned",
+    "quarantine",
+    "complete",
+    "watermark",
+    "last_seen",
+    "synced",
+    "has_synced",
+    "handler_synced",
+    "view",
+    "waits",
+    "state",
+    "running",
+    "handlers",
+    "resync_period",
+    "queue_depth",
+    "pending",
+    "open_watches",
+    "epoch",
+    "transform_calls",
+    "snapshots",
+    "lookup",
+    "keys",
+    "same",
+    "different",
+    "informers",
+    "len",
+    "delayed",
+    "in_flight",
+    "workers",
+    "retries",
+    "adds",
+    "now",
+];
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.message)
+/// Read an `expect`.
+///
+/// # Errors
+/// When something in it is not understood.
+pub fn checks(node: &Node) -> Reading<Vec<Check>> {
+    let mut checks = Vec::new();
+    if let Value::Sequence(items) = &node.value {
+        for item in items {
+            checks.extend(self::checks(item)?);
+        }
+        return Ok(checks);
     }
+    for (key, value) in node.entries("expect")? {
+        claims(key, value, &mut checks)?;
+    }
+    if checks.is_empty() {
+        return Err(node
+            .trouble("nothing is expected")
+            .suggest(format!("known are: {}", KEYS.join(", "))));
+    }
+    Ok(checks)
 }
 
-/// One element of an expected list.
-pub(super) enum Pattern<P> {
-    One(P),
-    /// Exactly one of these sequences.
-    OneOf(Vec<Vec<Pattern<P>>>),
-    /// This sequence or nothing.
-    Optional(Vec<Pattern<P>>),
-    /// All of these, in any order.
-    AnyOrder(Vec<Pattern<P>>),
-    /// Anything, any number of times: `...`.
-    Rest,
-}
-
-/// Read an expected list: texts, `...`, and maps `one_of`, `optional`, `any_order`.
-pub(super) fn patterns<P>(
-    node: &Node,
-    parse: &dyn Fn(&str) -> Result<P, String>,
-) -> Result<Vec<Pattern<P>>, Located> {
-    let mut patterns = Vec::new();
-    let items = node.items();
-    let mut at = 0;
-    while let Some(item) = items.get(at) {
-        at += 1;
-        if let Value::Map(entries) = &item.value {
-            for (key, value) in entries {
-                patterns.push(match key.text()? {
-                    "one_of" => Pattern::OneOf(
-                        value
-                            .items()
-                            .iter()
-                            .map(|alternative| self::patterns(alternative, parse))
-                            .collect::<Result<_, _>>()?,
-                    ),
-                    "optional" => Pattern::Optional(self::patterns(value, parse)?),
-                    "any_order" => Pattern::AnyOrder(self::patterns(value, parse)?),
-                    other => {
-                        let known = ["one_of", "optional", "any_order"];
-                        return Err((key.line, unknown("list element", other, &known)));
+#[allow(clippy::too_many_lines)] // One arm a word, and each arm is short.
+fn claims(key: &Node, value: &Node, checks: &mut Vec<Check>) -> Reading<()> {
+    let name = key.expect_text("a key")?;
+    let mut add = |what| {
+        checks.push(Check {
+            place: key.place,
+            what,
+        });
+    };
+    match name {
+        "calls" => call_claims(value, None, &mut add)?,
+        "call_count" => each(value, |handler, value| {
+            add(Claim::CallCount {
+                handler,
+                count: count(value)?,
+            });
+            Ok(())
+        })?,
+        "requests" => request_claims(value, &mut add)?,
+        "request_count" => match &value.value {
+            Value::Mapping(entries) => {
+                for (like, value) in entries {
+                    let (like, _) =
+                        RequestPattern::parse(like.place, like.expect_text("a request")?)?;
+                    add(Claim::RequestCount {
+                        like: Some(like),
+                        count: count(value)?,
+                    });
+                }
+            }
+            _ => add(Claim::RequestCount {
+                like: None,
+                count: count(value)?,
+            }),
+        },
+        "gaps" => {
+            for (like, value) in value.entries("gaps")? {
+                let (like, _) = RequestPattern::parse(like.place, like.expect_text("a request")?)?;
+                add(Claim::Gaps {
+                    like,
+                    gaps: gaps(value)?,
+                });
+            }
+        }
+        "errors" => match &value.value {
+            Value::Mapping(entries) => {
+                for (key, value) in entries {
+                    match key.expect_text("a key")? {
+                        "count" => add(Claim::ErrorCount(count(value)?)),
+                        other => {
+                            return Err(Trouble::unknown(
+                                key.place,
+                                "key of errors",
+                                other,
+                                ["count"],
+                            ));
+                        }
+                    }
+                }
+            }
+            Value::Scalar { text, .. } if text == "none" => add(Claim::Errors(Vec::new())),
+            Value::Scalar { text, .. }
+                if text.starts_with(['<', '>', '=']) || text.contains("..") =>
+            {
+                add(Claim::ErrorCount(count(value)?));
+            }
+            _ => add(Claim::Errors(texts(value)?)),
+        },
+        "store" => store_claims(value, &mut add)?,
+        "index" | "indexes" => {
+            for (index, value) in value.entries("index")? {
+                let index = index.expect_text("an index")?.to_owned();
+                if matches!(value.text(), Some("error" | "unknown")) {
+                    add(Claim::NoIndex { index, error: true });
+                    continue;
+                }
+                for (of, value) in value.entries("the values of an index")? {
+                    add(Claim::Index {
+                        index: index.clone(),
+                        value: of.expect_text("a value")?.to_owned(),
+                        objects: objects(value)?,
+                    });
+                }
+            }
+        }
+        "index_values" => {
+            for (index, value) in value.entries("index_values")? {
+                let index = index.expect_text("an index")?.to_owned();
+                add(if matches!(value.text(), Some("error" | "unknown")) {
+                    Claim::NoIndex { index, error: true }
+                } else {
+                    Claim::IndexValues {
+                        index,
+                        values: texts(value)?,
                     }
                 });
             }
-            continue;
         }
-        // Texts in a row, since a flow list may have cut one at a comma inside parentheses.
-        let mut run = vec![item.clone()];
-        while let Some(next) = items
-            .get(at)
-            .filter(|next| matches!(next.value, Value::Text(_)))
+        "poisoned" => {
+            for (index, value) in value.entries("poisoned")? {
+                let index = index.expect_text("an index")?.to_owned();
+                add(Claim::Poisoned {
+                    index,
+                    objects: objects(value)?,
+                });
+            }
+        }
+        "quarantine" => add(Claim::Quarantine(objects(value)?)),
+        "complete" => add(Claim::Complete(boolean(value)?)),
+        "watermark" => each(value, |source, value| {
+            add(Claim::Watermark {
+                source,
+                version: version(value)?,
+            });
+            Ok(())
+        })?,
+        "last_seen" => each(value, |source, value| {
+            add(Claim::LastSeen {
+                source,
+                version: version(value)?,
+            });
+            Ok(())
+        })?,
+        "synced" | "has_synced" => each(value, |of, value| {
+            add(Claim::Synced {
+                of,
+                synced: boolean(value)?,
+            });
+            Ok(())
+        })?,
+        "handler_synced" => each(value, |handler, value| {
+            let handler = handler.unwrap_or_default();
+            add(Claim::HandlerSynced {
+                handler,
+                synced: boolean(value)?,
+            });
+            Ok(())
+        })?,
+        "view" => each(value, |handler, value| {
+            add(Claim::View {
+                handler,
+                objects: objects(value)?,
+            });
+            Ok(())
+        })?,
+        "waits" => {
+            for (name, value) in value.entries("waits")? {
+                let (name, outcome) = (name.expect_text("a wait")?.to_owned(), outcome(value)?);
+                add(Claim::Wait { name, outcome });
+            }
+        }
+        "state" => each(value, |source, value| {
+            let state = value.expect_text("a state")?;
+            let known = [
+                "initialising",
+                "listing",
+                "streaming",
+                "watching",
+                "backing_off",
+                "stopped",
+            ];
+            if !known.contains(&state) {
+                return Err(Trouble::unknown(value.place, "state", state, known));
+            }
+            add(Claim::State {
+                source,
+                state: state.to_owned(),
+            });
+            Ok(())
+        })?,
+        "running" => add(Claim::Running(boolean(value)?)),
+        "handlers" => {
+            for (handler, numbers) in value.entries("handlers")? {
+                for (number, value) in numbers.entries("the numbers of a handler")? {
+                    let name = number.expect_text("a number's name")?;
+                    let known = ["calls", "panics", "waiting", "coalesced", "replays"];
+                    if !known.contains(&name) {
+                        return Err(Trouble::unknown(
+                            number.place,
+                            "number of a handler",
+                            name,
+                            known,
+                        ));
+                    }
+                    add(Claim::HandlerNumber {
+                        handler: handler.expect_text("a handler")?.to_owned(),
+                        number: name.to_owned(),
+                        count: count(value)?,
+                    });
+                }
+            }
+        }
+        "resync_period" => each(value, |handler, value| {
+            let period = match value.expect_text("a period")? {
+                "none" | "never" => None,
+                text => Some(duration(value.place, text)?),
+            };
+            add(Claim::ResyncPeriod {
+                handler: handler.unwrap_or_default(),
+                period,
+            });
+            Ok(())
+        })?,
+        "queue_depth" => add(Claim::QueueDepth(count(value)?)),
+        "pending" => pending_claims(value, &mut add)?,
+        "open_watches" => add(Claim::OpenWatches(count(value)?)),
+        "epoch" => add(Claim::Epoch(count(value)?)),
+        "transform_calls" => add(Claim::TransformCalls(count(value)?)),
+        "snapshots" => {
+            for (name, value) in value.entries("snapshots")? {
+                add(Claim::Snapshot {
+                    name: name.expect_text("a name")?.to_owned(),
+                    objects: objects(value)?,
+                });
+            }
+        }
+        "lookup" => {
+            for (text, value) in value.entries("lookup")? {
+                let object = match value.text() {
+                    Some("none" | "null" | "") => None,
+                    _ => Some(ObjectText::read(value)?),
+                };
+                add(Claim::Lookup {
+                    key: text.expect_text("a key")?.to_owned(),
+                    object,
+                });
+            }
+        }
+        "keys" => {
+            for (text, value) in value.entries("keys")? {
+                let valid = match value.text() {
+                    Some("valid" | "ok") => true,
+                    Some("error" | "invalid") => false,
+                    _ => return Err(value.trouble("a key is valid or invalid")),
+                };
+                add(Claim::Key {
+                    text: text.expect_text("a key")?.to_owned(),
+                    valid,
+                });
+            }
+        }
+        "same" | "different" => add(Claim::Same {
+            names: texts(value)?,
+            same: name == "same",
+        }),
+        "informers" => add(Claim::Informers(count(value)?)),
+        "len" => add(Claim::Len(count(value)?)),
+        "delayed" => add(Claim::Delayed(count(value)?)),
+        "in_flight" => add(Claim::InFlight(count(value)?)),
+        "workers" => {
+            for (name, value) in value.entries("workers")? {
+                add(Claim::Worker {
+                    name: name.expect_text("a worker")?.to_owned(),
+                    state: value.expect_text("what a worker has")?.to_owned(),
+                });
+            }
+        }
+        "retries" => {
+            for (of, value) in value.entries("retries")? {
+                add(Claim::Retries {
+                    key: of.expect_text("a key")?.to_owned(),
+                    count: count(value)?,
+                });
+            }
+        }
+        "adds" => add(Claim::Adds(count(value)?)),
+        "now" => add(Claim::Now(duration(
+            value.place,
+            value.expect_text("a time")?,
+        )?)),
+        other => return Err(Trouble::unknown(key.place, "expectation", other, KEYS)),
+    }
+    Ok(())
+}
+
+fn call_claims(node: &Node, handler: Option<&str>, add: &mut dyn FnMut(Claim)) -> Reading<()> {
+    let claim = |calls, order| Claim::Calls {
+        handler: handler.map(str::to_owned),
+        calls,
+        order,
+    };
+    let Value::Mapping(entries) = &node.value else {
+        if let Some(text) = node.text()
+            && matches!(text, "none" | "nothing")
         {
-            run.push(next.clone());
-            at += 1;
+            add(claim(Vec::new(), Order::default()));
+            return Ok(());
         }
-        let run = Node {
-            line: item.line,
-            value: Value::List(run),
-        };
-        for (line, text) in run.texts()? {
-            patterns.push(match text.as_str() {
-                "..." => Pattern::Rest,
-                text => Pattern::One(parse(text).map_err(|error| (line, error))?),
+        add(claim(calls(node)?, Order::default()));
+        return Ok(());
+    };
+    if entries.iter().all(|(_, value)| value.is_null()) {
+        add(claim(calls(node)?, Order::default()));
+        return Ok(());
+    }
+    for (key, value) in entries {
+        match key.expect_text("a key")? {
+            "in_order" => add(claim(calls(value)?, Order::Exact)),
+            "per_key" => add(claim(calls(value)?, Order::PerKey)),
+            "any_order" => add(claim(vec![Item::AnyOrder(calls(value)?)], Order::PerKey)),
+            "one_of" | "either" => {
+                let one = Node {
+                    place: node.place,
+                    value: Value::Sequence(vec![node.clone()]),
+                };
+                add(claim(calls(&one)?, Order::default()));
+            }
+            "contains" | "has" => {
+                let mut items = vec![Item::Anything];
+                for item in calls(value)? {
+                    items.push(item);
+                    items.push(Item::Anything);
+                }
+                add(claim(items, Order::default()));
+            }
+            name if handler.is_none() => call_claims(value, Some(name), add)?,
+            other => {
+                let known = ["in_order", "per_key", "any_order", "one_of", "contains"];
+                return Err(Trouble::unknown(key.place, "key of calls", other, known));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn request_claims(node: &Node, add: &mut impl FnMut(Claim)) -> Reading<()> {
+    match &node.value {
+        Value::Mapping(entries) if !entries.iter().all(|(_, value)| value.is_null()) => {
+            for (key, value) in entries {
+                match key.expect_text("a key")? {
+                    "count" => add(Claim::RequestCount {
+                        like: None,
+                        count: count(value)?,
+                    }),
+                    source => add(Claim::Requests {
+                        source: Some(source.to_owned()),
+                        requests: requests(value)?,
+                    }),
+                }
+            }
+        }
+        Value::Scalar { text, .. } if matches!(text.as_str(), "none" | "nothing") => {
+            add(Claim::Requests {
+                source: None,
+                requests: Vec::new(),
             });
         }
-    }
-    Ok(patterns)
-}
-
-/// True when the whole of `actual` fits the patterns.
-pub(super) fn fits<P, A>(
-    patterns: &[Pattern<P>],
-    actual: &[A],
-    describes: &dyn Fn(&P, &A) -> bool,
-) -> bool {
-    let patterns: Vec<&Pattern<P>> = patterns.iter().collect();
-    fits_refs(&patterns, actual, describes)
-}
-
-fn fits_refs<P, A>(
-    patterns: &[&Pattern<P>],
-    actual: &[A],
-    describes: &dyn Fn(&P, &A) -> bool,
-) -> bool {
-    let Some((first, rest)) = patterns.split_first() else {
-        return actual.is_empty();
-    };
-    let then = |sequence: &[Pattern<P>]| {
-        let all: Vec<&Pattern<P>> = sequence.iter().chain(rest.iter().copied()).collect();
-        fits_refs(&all, actual, describes)
-    };
-    match first {
-        Pattern::One(pattern) => actual.split_first().is_some_and(|(one, others)| {
-            describes(pattern, one) && fits_refs(rest, others, describes)
+        Value::Scalar { text, .. }
+            if text.starts_with(['<', '>']) || text.trim().parse::<u64>().is_ok() =>
+        {
+            add(Claim::RequestCount {
+                like: None,
+                count: count(node)?,
+            });
+        }
+        _ => add(Claim::Requests {
+            source: None,
+            requests: requests(node)?,
         }),
-        Pattern::OneOf(alternatives) => alternatives.iter().any(|alternative| then(alternative)),
-        Pattern::Optional(sequence) => fits_refs(rest, actual, describes) || then(sequence),
-        Pattern::AnyOrder(sequence) => {
-            let sequence: Vec<&Pattern<P>> = sequence.iter().collect();
-            any_order(&sequence, rest, actual, describes)
-        }
-        Pattern::Rest => (0..=actual.len()).any(|at| fits_refs(rest, &actual[at..], describes)),
     }
+    Ok(())
 }
 
-fn any_order<P, A>(
-    remaining: &[&Pattern<P>],
-    rest: &[&Pattern<P>],
-    actual: &[A],
-    describes: &dyn Fn(&P, &A) -> bool,
-) -> bool {
-    if remaining.is_empty() {
-        return fits_refs(rest, actual, describes);
-    }
-    (0..remaining.len()).any(|at| {
-        let mut others = remaining.to_vec();
-        let first = others.remove(at);
-        // The first element, then the others in any order, then the rest.
-        match (first, actual.split_first()) {
-            (Pattern::One(pattern), Some((one, behind))) => {
-                describes(pattern, one) && any_order(&others, rest, behind, describes)
+/// Requests, each with the time at which it shall come, where that is said: `LIST at 3s`.
+fn requests(node: &Node) -> Reading<Vec<(RequestPattern, Option<Duration>)>> {
+    let mut requests = Vec::new();
+    for part in node.parts() {
+        let (request, rest) = RequestPattern::parse(part.place, part.expect_text("a request")?)?;
+        let at = match rest.trim().strip_prefix("at ") {
+            Some(at) => Some(duration(part.place, at.trim().trim_start_matches("T+"))?),
+            None if rest.trim().is_empty() => None,
+            None => {
+                return Err(part
+                    .trouble(format!("{:?} after a request", rest.trim()))
+                    .suggest("LIST(rv=0) at 3s"));
             }
-            (Pattern::Optional(_), _) if any_order(&others, rest, actual, describes) => true,
-            (Pattern::Optional(sequence), Some((one, behind))) => match sequence.as_slice() {
-                [Pattern::One(pattern)] => {
-                    describes(pattern, one) && any_order(&others, rest, behind, describes)
+        };
+        requests.push((request, at));
+    }
+    Ok(requests)
+}
+
+fn gaps(node: &Node) -> Reading<Vec<Gap>> {
+    let mut gaps = Vec::new();
+    for part in node.parts() {
+        let text = part.expect_text("a gap")?;
+        let (text, times) = match text.rsplit_once(" x") {
+            Some((text, times)) => (text, times.parse().map_err(|_| part.trouble("how often?"))?),
+            None => (text, 1),
+        };
+        let gap = match text {
+            "growing" => Gap::Growing,
+            "any" => Gap::Any,
+            text => match text.split_once("..") {
+                Some((least, most)) => {
+                    Gap::Between(duration(part.place, least)?, duration(part.place, most)?)
                 }
-                _ => false,
+                None => Gap::Exactly(duration(part.place, text)?),
             },
-            _ => false,
-        }
-    })
+        };
+        gaps.extend(std::iter::repeat_n(gap, times));
+    }
+    Ok(gaps)
 }
 
-/// A readable difference of an expected and an actual list.
-pub(super) fn difference<A: fmt::Display>(what: &str, expected: &Node, actual: &[A]) -> String {
-    let mut text = format!("{what} differ\n  expected:\n");
-    for item in expected.items() {
-        text.push_str(&line(&show(item)));
-    }
-    if expected.items().is_empty() {
-        text.push_str("    (nothing)\n");
-    }
-    text.push_str("  actual:\n");
-    for item in actual {
-        text.push_str(&line(&item.to_string()));
-    }
-    if actual.is_empty() {
-        text.push_str("    (nothing)\n");
-    }
-    text.truncate(text.trim_end().len());
-    text
-}
-
-fn line(text: &str) -> String {
-    format!("    {text}\n")
-}
-
-/// A node as a line of text.
-pub(super) fn show(node: &Node) -> String {
-    match &node.value {
-        Value::Null => "(nothing)".to_owned(),
-        Value::Text(text) => text.clone(),
-        Value::List(items) => {
-            let items: Vec<_> = items.iter().map(show).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Map(entries) => {
-            let entries: Vec<_> = entries
-                .iter()
-                .map(|(k, v)| format!("{}: {}", show(k), show(v)))
-                .collect();
-            format!("{{{}}}", entries.join(", "))
-        }
-    }
-}
-
-/// How many ways there are to flip an expectation: one for each leaf.
-#[must_use]
-pub(super) fn leaves(key: &str, node: &Node) -> usize {
-    match branches(key, node) {
-        Some(entries) => entries
-            .iter()
-            .map(|(name, value)| leaves(inner(key, name), value))
-            .sum(),
-        None => 1,
-    }
-}
-
-/// The parts of an expectation that is a map of expectations, and not one list written as a map.
-fn branches<'n>(key: &str, node: &'n Node) -> Option<&'n [(Node, Node)]> {
-    let Value::Map(entries) = &node.value else {
-        return None;
+fn store_claims(node: &Node, add: &mut impl FnMut(Claim)) -> Reading<()> {
+    let is_set = match &node.value {
+        Value::Mapping(entries) => entries.iter().all(|(_, value)| value.is_null()),
+        _ => true,
     };
-    let is_pattern = is_list(key)
-        && entries
-            .iter()
-            .all(|(name, _)| matches!(name.text(), Ok("one_of" | "optional" | "any_order")));
-    (!is_pattern).then_some(entries)
-}
-
-/// What an inner expectation is: below a list by handler, the same list.
-fn inner<'n>(key: &'n str, name: &'n Node) -> &'n str {
-    if is_list(key) {
-        key
-    } else {
-        name.text().unwrap_or("")
-    }
-}
-
-/// True for expectations whose value is a list of patterns, however it is written.
-fn is_list(key: &str) -> bool {
-    matches!(
-        key,
-        "calls" | "requests" | "errors" | "store" | "quarantine"
-    )
-}
-
-/// The same expectation, flipped at its leaf number `at`, so that it must fail.
-pub(super) fn flip(key: &str, node: &Node, at: usize) -> Node {
-    let line = node.line;
-    let text = |text: &str| Node {
-        line,
-        value: Value::Text(text.to_owned()),
-    };
-    if let Some(entries) = branches(key, node) {
-        let mut passed = 0;
-        let flipped = entries.iter().map(|(name, value)| {
-            let key = inner(key, name);
-            let count = leaves(key, value);
-            let here = (passed..passed + count).contains(&at);
-            let flipped = if here {
-                flip(key, value, at - passed)
-            } else {
-                value.clone()
-            };
-            passed += count;
-            (name.clone(), flipped)
+    if is_set {
+        add(Claim::Store {
+            of: None,
+            objects: objects(node)?,
         });
-        let value = Value::Map(flipped.collect());
-        return Node { line, value };
+        return Ok(());
     }
-    let value = match &node.value {
-        Value::Text(old) if !is_list(key) || is_count(old) => Value::Text(flipped_text(old)),
-        _ => {
-            let mut items = node.items().to_vec();
-            items.push(text(match key {
-                "calls" => "ADD(flipped@999)",
-                "requests" => "LIST(rv=flipped)",
-                "errors" => "flipped error",
-                _ => "flipped@999",
-            }));
-            Value::List(items)
+    for (key, value) in node.entries("store")? {
+        match key.expect_text("a key")? {
+            "has" | "contains" => add(Claim::Stored(objects(value)?)),
+            "lacks" => add(Claim::NotStored(objects(value)?)),
+            "size" => add(Claim::StoreSize(count(value)?)),
+            informer => add(Claim::Store {
+                of: Some(informer.to_owned()),
+                objects: objects(value)?,
+            }),
         }
+    }
+    Ok(())
+}
+
+fn pending_claims(node: &Node, add: &mut impl FnMut(Claim)) -> Reading<()> {
+    let deltas = |node: &Node| -> Reading<Vec<DeltaPattern>> {
+        node.parts()
+            .iter()
+            .map(|part| DeltaPattern::parse(part.place, part.expect_text("a delta")?))
+            .collect()
     };
-    Node { line, value }
+    if matches!(node.text(), Some("none" | "nothing")) {
+        add(Claim::QueueDepth(Count::exactly(0)));
+        return Ok(());
+    }
+    for (key, value) in node.entries("pending")? {
+        let choices = match &value.value {
+            Value::Mapping(entries) => match entries.as_slice() {
+                [(word, choices)] if word.text() == Some("one_of") => match &choices.value {
+                    Value::Sequence(choices) => {
+                        choices.iter().map(deltas).collect::<Reading<_>>()?
+                    }
+                    _ => return Err(choices.trouble("one_of needs a list of lists")),
+                },
+                _ => {
+                    return Err(
+                        value.trouble("what waits is a list of deltas, or one_of such lists")
+                    );
+                }
+            },
+            _ => vec![deltas(value)?],
+        };
+        let key = ObjectText::parse(key.place, key.expect_text("a key")?)?.key;
+        add(Claim::Pending { key, choices });
+    }
+    Ok(())
 }
 
-/// True for `3`, `at most 3` and `at least 3`.
-fn is_count(text: &str) -> bool {
-    let number = text
-        .strip_prefix("at most ")
-        .or_else(|| text.strip_prefix("at least "));
-    number.unwrap_or(text).parse::<u64>().is_ok()
-}
-
-fn flipped_text(text: &str) -> String {
-    match text {
-        "true" => "false".to_owned(),
-        "false" => "true".to_owned(),
-        "yes" => "no".to_owned(),
-        "no" => "yes".to_owned(),
-        "never" => "999h".to_owned(),
-        text if super::notation::duration(text).is_ok() && text.parse::<u64>().is_err() => {
-            "999h".to_owned()
+/// The same for each entry of a mapping, or for the one value without a name.
+fn each(node: &Node, mut read: impl FnMut(Option<String>, &Node) -> Reading<()>) -> Reading<()> {
+    match &node.value {
+        Value::Mapping(entries) if !entries.iter().all(|(_, value)| value.is_null()) => {
+            for (name, value) in entries {
+                read(Some(name.expect_text("a name")?.to_owned()), value)?;
+            }
+            Ok(())
         }
-        text => match text.parse::<u64>() {
-            Ok(number) => (number + 1_000_000).to_string(),
-            Err(_) if text.starts_with("at most ") => "at most 0".to_owned(),
-            Err(_) if text.starts_with("at least ") => "at least 1000000".to_owned(),
-            Err(_) => "flipped@999".to_owned(),
-        },
+        _ => read(None, node),
     }
 }
 
-/// A number, `at most N`, or `at least N`.
-pub(super) fn number_fits(node: &Node, actual: u64) -> Result<bool, Located> {
-    let text = node.text()?;
-    let parse = |text: &str| {
-        let parsed = text.trim().parse::<u64>();
-        parsed.map_err(|_| {
-            (
-                node.line,
-                format!("expected a number, `at most N` or `at least N`, found {text:?}"),
-            )
-        })
-    };
-    if let Some(most) = text.strip_prefix("at most ") {
-        return Ok(actual <= parse(most)?);
-    }
-    if let Some(least) = text.strip_prefix("at least ") {
-        return Ok(actual >= parse(least)?);
-    }
-    Ok(actual == parse(text)?)
+fn texts(node: &Node) -> Reading<Vec<String>> {
+    node.parts()
+        .iter()
+        .map(|part| Ok(part.expect_text("a word")?.to_owned()))
+        .collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn version(node: &Node) -> Reading<String> {
+    Ok(node
+        .expect_text("a version")?
+        .trim_start_matches('@')
+        .to_owned())
+}
 
-    fn check(pattern: &str, actual: &str) -> bool {
-        let node = Node::read(pattern).unwrap();
-        let patterns = patterns(&node, &|text| Ok(text.to_owned())).unwrap();
-        let actual: Vec<String> = actual.split_whitespace().map(str::to_owned).collect();
-        fits(&patterns, &actual, &|p, a| p == a)
-    }
+/// How a wait ends.
+pub const OUTCOMES: [&str; 11] = [
+    "pending",
+    "ok",
+    "timeout",
+    "not_started",
+    "stopped",
+    "already_started",
+    "reset",
+    "not_comparable",
+    "conflict",
+    "still_running",
+    "refused",
+];
 
-    #[test]
-    fn lists_have_alternatives_options_and_free_order() {
-        assert!(check("[a, b]", "a b") && !check("[a, b]", "a") && !check("[a]", "a b"));
-        assert!(check("[a, ...]", "a b c") && check("[..., c]", "a b c"));
-        let either = "[{one_of: [[a, b], c]}, d]";
-        assert!(check(either, "a b d") && check(either, "c d") && !check(either, "a d"));
-        let maybe = "[{optional: a}, b]";
-        assert!(check(maybe, "a b") && check(maybe, "b") && !check(maybe, "a"));
-        let free = "[{any_order: [a, b, {optional: x}]}, c]";
-        assert!(check(free, "b a c") && check(free, "b x a c") && !check(free, "a c"));
+/// Read the outcome of a wait or of a call.
+///
+/// # Errors
+/// When it is unknown.
+pub fn outcome(node: &Node) -> Reading<String> {
+    let word = node.expect_text("an outcome")?;
+    if OUTCOMES.contains(&word) {
+        return Ok(word.to_owned());
     }
+    Err(Trouble::unknown(node.place, "outcome", word, OUTCOMES))
 }

@@ -1,220 +1,351 @@
-//! YAML as a tree that knows its lines, and errors that say where and what was perhaps meant.
+//! YAML as a tree whose nodes know their place.
+use super::trouble::{Place, Reading, Trouble};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
-use std::fmt;
 
-/// A node of a YAML document.
+/// One node of a document.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) line: usize,
-    pub(super) value: Value,
+pub struct Node {
+    /// Where it begins.
+    pub place: Place,
+    /// What it is.
+    pub value: Value,
 }
 
-/// What a node holds; scalars stay text.
+/// What a node is.
 #[derive(Clone, Debug)]
-pub(super) enum Value {
-    Null,
-    Text(String),
-    List(Vec<Node>),
-    Map(Vec<(Node, Node)>),
+pub enum Value {
+    /// A text; `plain` when it stands there without quotes.
+    Scalar {
+        /// The text.
+        text: String,
+        /// Without quotes: may mean a number, a boolean or nothing.
+        plain: bool,
+    },
+    /// A list.
+    Sequence(Vec<Node>),
+    /// Keys and values, in order; keys are unique.
+    Mapping(Vec<(Node, Node)>),
 }
 
-/// Why a scenario cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadError {
-    /// The file, as it was given.
-    pub file: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// What is wrong, and what was perhaps meant.
-    pub message: String,
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.message)
+/// The documents of a file.
+///
+/// # Errors
+/// Bad YAML, a key that stands twice, an alias or a tag.
+pub fn documents(text: &str) -> Reading<Vec<Node>> {
+    let mut reader = Reader {
+        parser: Parser::new_from_str(text),
+    };
+    let mut documents = Vec::new();
+    loop {
+        match reader.next()? {
+            (Event::StreamEnd, _) => return Ok(documents),
+            (Event::DocumentStart(_), _) => {
+                let first = reader.next()?;
+                documents.push(reader.node(first)?);
+            }
+            _ => {}
+        }
     }
 }
 
-impl std::error::Error for ReadError {}
+struct Reader<'a> {
+    parser: Parser<'a, saphyr_parser::StrInput<'a>>,
+}
 
-/// An error before the file's name is known.
-pub(super) type Located = (usize, String);
+type Spanned<'a> = (Event<'a>, Span);
+
+impl<'a> Reader<'a> {
+    fn next(&mut self) -> Reading<Spanned<'a>> {
+        match self.parser.next_event() {
+            Some(Ok(event)) => Ok(event),
+            Some(Err(error)) => {
+                let at = error.marker();
+                let trouble = Trouble::new(
+                    Place {
+                        line: at.line(),
+                        column: at.col() + 1,
+                    },
+                    format!("bad YAML: {}", error.info()),
+                );
+                Err(if error.info().contains("mapping values") {
+                    trouble.suggest("put the text in quotes, or the value on a line of its own")
+                } else {
+                    trouble.suggest(
+                        "text with \": \", or that begins with @ * & ! % or `, needs quotes",
+                    )
+                })
+            }
+            None => Ok((Event::StreamEnd, Span::default())),
+        }
+    }
+
+    fn node(&mut self, (event, span): Spanned<'a>) -> Reading<Node> {
+        let place = Place {
+            line: span.start.line(),
+            column: span.start.col() + 1,
+        };
+        let value = match event {
+            Event::Scalar(text, style, _, None) => Value::Scalar {
+                text: text.into_owned(),
+                plain: style == ScalarStyle::Plain,
+            },
+            Event::SequenceStart(_, None) => Value::Sequence(self.sequence()?),
+            Event::MappingStart(_, None) => Value::Mapping(self.mapping()?),
+            Event::Alias(_) => {
+                let message = "YAML aliases are not used in scenarios";
+                return Err(Trouble::new(place, message).suggest("put text with * first in quotes"));
+            }
+            _ => {
+                let message = "YAML tags are not used in scenarios";
+                return Err(Trouble::new(place, message).suggest("put text with ! first in quotes"));
+            }
+        };
+        Ok(Node { place, value })
+    }
+
+    fn sequence(&mut self) -> Reading<Vec<Node>> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, _) => return Ok(items),
+                event => items.push(self.node(event)?),
+            }
+        }
+    }
+
+    fn mapping(&mut self) -> Reading<Vec<(Node, Node)>> {
+        let mut entries: Vec<(Node, Node)> = Vec::new();
+        loop {
+            let key = match self.next()? {
+                (Event::MappingEnd, _) => return Ok(entries),
+                event => self.node(event)?,
+            };
+            let twice = entries
+                .iter()
+                .any(|(other, _)| other.text().is_some() && other.text() == key.text());
+            if twice {
+                let text = key.text().unwrap_or_default();
+                return Err(
+                    Trouble::new(key.place, format!("key {text:?} stands here twice"))
+                        .suggest("make it two entries of the list of steps"),
+                );
+            }
+            let value = self.next()?;
+            let value = self.node(value)?;
+            entries.push((key, value));
+        }
+    }
+}
 
 impl Node {
-    /// Read one document.
-    pub(super) fn read(text: &str) -> Result<Self, Located> {
-        let mut events = Vec::new();
-        for event in Parser::new_from_str(text) {
-            match event {
-                Ok(event) => events.push(event),
-                Err(error) => {
-                    let line = error.marker().line().max(1);
-                    return Err((line, format!("this is no YAML: {}", error.info())));
-                }
-            }
+    /// A plain text at a place.
+    pub fn scalar(place: Place, text: impl Into<String>) -> Self {
+        Self {
+            place,
+            value: Value::Scalar {
+                text: text.into(),
+                plain: true,
+            },
         }
-        let mut events = events.into_iter().peekable();
-        while let Some((event, span)) = events.next() {
-            if matches!(
-                event,
-                Event::StreamStart
-                    | Event::DocumentStart(_)
-                    | Event::DocumentEnd
-                    | Event::StreamEnd
-                    | Event::Nothing
-            ) {
-                continue;
-            }
-            return build(&event, span, &mut events);
-        }
-        Err((1, "the file is empty".to_owned()))
     }
 
-    pub(super) fn text(&self) -> Result<&str, Located> {
+    /// Its text, where it is one.
+    pub fn text(&self) -> Option<&str> {
         match &self.value {
-            Value::Text(text) => Ok(text),
-            other => Err((self.line, format!("expected text, found {}", other.kind()))),
+            Value::Scalar { text, .. } => Some(text),
+            _ => None,
         }
     }
 
-    pub(super) fn map(&self) -> Result<&[(Node, Node)], Located> {
+    /// True for nothing, `null` and `~`.
+    pub fn is_null(&self) -> bool {
+        matches!(&self.value, Value::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null"))
+    }
+
+    /// What kind of node it is, for messages.
+    pub fn kind(&self) -> &'static str {
         match &self.value {
-            Value::Map(entries) => Ok(entries),
-            other => Err((self.line, format!("expected a map, found {}", other.kind()))),
+            Value::Scalar { .. } if self.is_null() => "nothing",
+            Value::Scalar { .. } => "a text",
+            Value::Sequence(_) => "a list",
+            Value::Mapping(_) => "a mapping",
         }
     }
 
-    /// The items of a list; anything else is a list of itself, nothing an empty one.
-    pub(super) fn items(&self) -> &[Node] {
+    /// Its text.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn expect_text(&self, what: &str) -> Reading<&str> {
+        self.text()
+            .ok_or_else(|| self.trouble(format!("{what} must be a text, not {}", self.kind())))
+    }
+
+    /// Something is wrong with this node.
+    pub fn trouble(&self, message: impl Into<String>) -> Trouble {
+        Trouble::new(self.place, message)
+    }
+
+    /// Its entries, where it is a mapping; none for nothing.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn entries(&self, what: &str) -> Reading<&[(Node, Node)]> {
         match &self.value {
-            Value::Null => &[],
-            Value::List(items) => items,
-            _ => std::slice::from_ref(self),
+            Value::Mapping(entries) => Ok(entries),
+            _ if self.is_null() => Ok(&[]),
+            _ => Err(self.trouble(format!("{what} must be a mapping, not {}", self.kind()))),
         }
     }
 
-    /// Texts of a list. What a flow list has cut at commas inside parentheses is put together
-    /// again, and a text is cut at its commas outside of them.
-    pub(super) fn texts(&self) -> Result<Vec<(usize, String)>, Located> {
-        let mut texts: Vec<(usize, String)> = Vec::new();
-        for item in self.items() {
-            let text = item.text()?;
-            match texts.last_mut() {
-                Some((_, last)) if depth(last) > 0 => {
-                    last.push_str(", ");
-                    last.push_str(text);
-                }
-                _ => texts.push((item.line, text.to_owned())),
+    /// The parts of a list in any of its notations: a YAML list, one text with commas (with or
+    /// without brackets or braces around it), or the `{a, b}` that YAML takes for a mapping. Commas
+    /// inside of parentheses and quotes are no separators, whatever YAML says.
+    pub fn parts(&self) -> Vec<Node> {
+        match &self.value {
+            Value::Scalar { .. } if self.is_null() => Vec::new(),
+            Value::Scalar { text, .. } => split(self.place, text),
+            Value::Mapping(entries) if entries.iter().all(|(_, value)| value.is_null()) => {
+                rejoin(entries.iter().map(|(key, _)| key))
             }
-        }
-        let cut = texts
-            .into_iter()
-            .flat_map(|(line, text)| split(&text, ',').into_iter().map(move |part| (line, part)));
-        Ok(cut.filter(|(_, part)| !part.is_empty()).collect())
-    }
-
-    pub(super) fn number<N: std::str::FromStr>(&self) -> Result<N, Located> {
-        let text = self.text()?;
-        let parsed = text.parse();
-        parsed.map_err(|_| (self.line, format!("expected a number, found {text:?}")))
-    }
-
-    pub(super) fn boolean(&self) -> Result<bool, Located> {
-        match self.text()? {
-            "true" | "yes" => Ok(true),
-            "false" | "no" => Ok(false),
-            other => Err((
-                self.line,
-                format!("expected true or false, found {other:?}"),
-            )),
+            Value::Mapping(_) => vec![self.clone()],
+            Value::Sequence(items) => rejoin(items.iter()),
         }
     }
 }
 
-impl Value {
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Null => "nothing",
-            Self::Text(_) => "text",
-            Self::List(_) => "a list",
-            Self::Map(_) => "a map",
+/// Put back together what YAML split at commas inside of parentheses, then split at the others.
+fn rejoin<'a>(items: impl Iterator<Item = &'a Node>) -> Vec<Node> {
+    let mut parts = Vec::new();
+    let mut open: Option<(Place, String)> = None;
+    for item in items {
+        let Some(text) = item.text() else {
+            parts.push(item.clone());
+            continue;
+        };
+        let (place, text) = match open.take() {
+            Some((place, begun)) => (place, format!("{begun}, {text}")),
+            None => (item.place, text.to_owned()),
+        };
+        if depth(&text) > 0 {
+            open = Some((place, text));
+        } else {
+            parts.extend(split(place, &text));
         }
     }
-}
-
-fn depth(text: &str) -> i32 {
-    text.chars().fold(0, |depth, c| match c {
-        '(' | '[' => depth + 1,
-        ')' | ']' => depth - 1,
-        _ => depth,
-    })
-}
-
-/// Cut a text at a separator that is outside of parentheses and brackets.
-pub(super) fn split(text: &str, separator: char) -> Vec<String> {
-    let (mut parts, mut part, mut depth) = (Vec::new(), String::new(), 0);
-    for c in text.chars() {
-        match c {
-            '(' | '[' => depth += 1,
-            ')' | ']' => depth -= 1,
-            c if c == separator && depth == 0 => {
-                parts.push(std::mem::take(&mut part).trim().to_owned());
-                continue;
-            }
-            _ => (),
-        }
-        part.push(c);
+    if let Some((place, text)) = open {
+        parts.push(Node::scalar(place, text));
     }
-    parts.push(part.trim().to_owned());
     parts
 }
 
-type Events<'a> = std::iter::Peekable<std::vec::IntoIter<(Event<'a>, Span)>>;
+fn depth(text: &str) -> i32 {
+    let mut depth = 0;
+    let mut quoted = false;
+    for c in text.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            '(' | '[' | '{' if !quoted => depth += 1,
+            ')' | ']' | '}' if !quoted => depth -= 1,
+            _ => {}
+        }
+    }
+    depth
+}
 
-fn build(event: &Event<'_>, span: Span, events: &mut Events<'_>) -> Result<Node, Located> {
-    let line = span.start.line().max(1);
-    let value = match event {
-        Event::Scalar(text, style, ..) => {
-            let plain = *style == ScalarStyle::Plain;
-            if plain && matches!(&**text, "" | "~" | "null") {
-                Value::Null
-            } else {
-                Value::Text(text.trim().to_owned())
-            }
+fn split(place: Place, text: &str) -> Vec<Node> {
+    let mut text = text.trim();
+    for (open, close) in [('[', ']'), ('{', '}')] {
+        if let Some(inner) = text.strip_prefix(open).and_then(|t| t.strip_suffix(close))
+            && depth(inner) == 0
+        {
+            text = inner.trim();
         }
-        Event::SequenceStart(..) => {
-            let mut items = Vec::new();
-            while let Some((event, span)) = events.next() {
-                if event == Event::SequenceEnd {
-                    break;
-                }
-                items.push(build(&event, span, events)?);
-            }
-            Value::List(items)
+    }
+    split_at(text, ',')
+        .into_iter()
+        .map(|part| Node::scalar(place, part))
+        .collect()
+}
+
+/// The parts between separators that stand outside of all parentheses and quotes, trimmed.
+pub fn split_at(text: &str, separator: char) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut depth = 0;
+    let mut quoted = false;
+    for c in text.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            '(' | '[' | '{' if !quoted => depth += 1,
+            ')' | ']' | '}' if !quoted => depth -= 1,
+            _ => {}
         }
-        Event::MappingStart(..) => {
-            let mut entries: Vec<(Node, Node)> = Vec::new();
-            while let Some((event, span)) = events.next() {
-                if event == Event::MappingEnd {
-                    break;
-                }
-                let key = build(&event, span, events)?;
-                let Some((event, span)) = events.next() else {
-                    return Err((line, "a key without a value".to_owned()));
-                };
-                let value = build(&event, span, events)?;
-                let text = key.text()?;
-                if entries
-                    .iter()
-                    .any(|(k, _)| k.text().is_ok_and(|k| k == text))
-                {
-                    return Err((key.line, format!("the key {text:?} stands here twice")));
-                }
-                entries.push((key, value));
-            }
-            Value::Map(entries)
+        if c == separator && depth == 0 && !quoted {
+            parts.push(String::new());
+        } else if let Some(last) = parts.last_mut() {
+            last.push(c);
         }
-        _ => return Err((line, "aliases are not part of the language".to_owned())),
-    };
-    Ok(Node { line, value })
+    }
+    parts
+        .into_iter()
+        .map(|part| part.trim().to_owned())
+        .filter(|part| !part.is_empty())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> Vec<String> {
+        let node = &documents(text).unwrap()[0];
+        let parts = node.parts();
+        parts
+            .iter()
+            .map(|part| part.text().unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn a_list_is_the_same_in_each_of_its_notations() {
+        let expected = ["DEL?(a, last=a@5)", "ADD*(b#u1@6)"];
+        for text in [
+            "[DEL?(a, last=a@5), ADD*(b#u1@6)]",
+            "- DEL?(a, last=a@5)\n- ADD*(b#u1@6)",
+            "DEL?(a, last=a@5), ADD*(b#u1@6)",
+            "\"[DEL?(a, last=a@5), ADD*(b#u1@6)]\"",
+            "{DEL?(a, last=a@5), ADD*(b#u1@6)}",
+        ] {
+            assert_eq!(parts(text), expected, "{text}");
+        }
+        assert_eq!(parts("[]"), [""; 0]);
+        assert_eq!(parts("{}"), [""; 0]);
+        assert_eq!(parts("+a@11, ~a@12, -a@13"), ["+a@11", "~a@12", "-a@13"]);
+    }
+
+    #[test]
+    fn places_are_those_of_the_file() {
+        let document = &documents("a: 1\nb:\n  - c: 2\n").unwrap()[0];
+        let entries = document.entries("it").unwrap();
+        assert_eq!(entries[1].1.place, Place { line: 3, column: 3 });
+    }
+
+    #[test]
+    fn bad_yaml_is_told_with_its_place() {
+        let trouble = documents("a: [1, 2\nb: 3\n").unwrap_err();
+        assert!(trouble.message.starts_with("bad YAML"), "{trouble}");
+        assert!(trouble.place.line >= 1);
+        let trouble = documents("a: 1\na: 2\n").unwrap_err();
+        assert_eq!(
+            trouble.to_string(),
+            "2:1: key \"a\" stands here twice (make it two entries of the list of steps)"
+        );
+        assert!(
+            documents("- s1: WATCH(rv=1): x\n")
+                .unwrap_err()
+                .suggestion
+                .unwrap()
+                .contains("quotes")
+        );
+    }
 }
