@@ -19,8 +19,8 @@ impl<K> State<K> {
     /// A drain has nothing more to wait for.
     pub(super) fn is_drained(&self) -> bool {
         #[cfg(informant_mutant = "drain_forgets_the_queued")]
-        return self.running.is_empty();
-        self.ready.is_empty() && self.running.is_empty() && self.delays.is_empty()
+        return self.in_flight == 0;
+        self.ready.is_empty() && self.in_flight == 0 && self.delays.is_empty()
     }
 
     /// While draining: tell everybody when the end is there.
@@ -30,25 +30,25 @@ impl<K> State<K> {
             return;
         }
         if self.is_over() {
-            self.waiters.wake_all(&mut effects.wakes);
+            self.waiters.wake_all(effects.wakes());
         }
         #[cfg(not(informant_mutant = "drain_ends_in_silence"))]
         if self.is_drained() {
-            effects.settled = true;
+            effects.settled();
         }
     }
 
     /// Take no more adds, drop every delay, and let every waiting `get` end.
     pub(super) fn shut_down(&mut self, effects: &mut Effects<K>) -> Vec<Retired<K>> {
         self.phase = Phase::ShutDown;
-        let dropped = self.drop_delays();
+        let dropped = self.drop_delays(effects);
         #[cfg(informant_mutant = "shutdown_wakes_one")]
         {
-            self.waiters.wake_one(&mut effects.wakes);
+            self.waiters.wake_one(effects.wakes());
             return dropped;
         }
-        self.waiters.wake_all(&mut effects.wakes);
-        effects.settled = true;
+        self.waiters.wake_all(effects.wakes());
+        effects.settled();
         dropped
     }
 
@@ -62,13 +62,13 @@ impl<K> State<K> {
         let dropped = if deliver_delayed {
             Vec::new()
         } else {
-            self.drop_delays()
+            self.drop_delays(effects)
         };
         self.settle(effects);
         dropped
     }
 
-    fn drop_delays(&mut self) -> Vec<Retired<K>> {
+    fn drop_delays(&mut self, effects: &mut Effects<K>) -> Vec<Retired<K>> {
         let always = Timestamp::new(Duration::MAX);
         let mut dropped = Vec::new();
         while let Some(id) = self.delays.pop_due(&mut self.slots, always) {
@@ -77,7 +77,7 @@ impl<K> State<K> {
                 dropped.push(self.slots.remove(id));
             }
         }
-        self.delays.shrink();
+        self.shrink(effects);
         dropped
     }
 }

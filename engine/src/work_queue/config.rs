@@ -73,7 +73,9 @@ impl<K> WorkQueueConfig<K> {
         mut self,
         tenant_of: impl for<'k> Fn(&'k K) -> &'k str + Send + Sync + 'static,
     ) -> Self {
-        self.tenant_of = Some(Box::new(move |key, hasher| hasher.hash_one(tenant_of(key))));
+        self.tenant_of = Some(Box::new(move |key, hasher| {
+            (hasher.hash_one(tenant_of(key)) >> 32) as u32
+        }));
         self
     }
 

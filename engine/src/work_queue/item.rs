@@ -165,9 +165,9 @@ impl<K> Drop for Item<K> {
             }
         }
         drop(cell);
-        self.queue.locked(|state, now, effects| {
-            state.done(self.slot, self.number, now, effects);
-        });
+        let _retired = self
+            .queue
+            .locked(|state, now, effects| state.done(self.slot, self.number, now, effects));
     }
 }
 

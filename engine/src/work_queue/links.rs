@@ -39,7 +39,6 @@ pub(super) trait Linked {
 pub(super) struct List {
     front: u32,
     back: u32,
-    len: usize,
 }
 
 impl List {
@@ -47,16 +46,11 @@ impl List {
         Self {
             front: NONE,
             back: NONE,
-            len: 0,
         }
     }
 
-    pub(super) const fn len(&self) -> usize {
-        self.len
-    }
-
     pub(super) const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.front == NONE
     }
 
     pub(super) fn front(&self) -> Option<u32> {
@@ -74,7 +68,6 @@ impl List {
             back => arena.links(back).after = id,
         }
         self.back = id;
-        self.len += 1;
     }
 
     #[inline]
@@ -95,6 +88,5 @@ impl List {
             NONE => self.back = before,
             after => arena.links(after).before = before,
         }
-        self.len -= 1;
     }
 }

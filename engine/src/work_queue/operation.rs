@@ -1,31 +1,77 @@
 //! What the operations under the queue's lock take and give.
 use super::priority::Priority;
-use super::slots::{Burst, KeyCell, Retired, SlotId};
+use super::slots::{Burst, KeyCell, SlotId};
 use super::waiters::Wakes;
 use crate::clock::{Clock, Timestamp};
+use crate::sync::WaitSet;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-/// What is left to do when the lock is given back.
+/// What is left to do when the lock is given back; mostly nothing.
 pub(super) struct Effects<K> {
-    pub(super) wakes: Wakes,
-    /// Those who wait for the end of a drain must look.
-    pub(super) settled: bool,
-    pub(super) retired: Option<Retired<K>>,
-    pub(super) burst: Option<Burst<K>>,
-    pub(super) waker: Option<Waker>,
+    /// There is something in here.
+    any: bool,
+    wakes: Wakes,
+    settled: bool,
+    waker: Option<Waker>,
+    burst: Option<Burst<K>>,
 }
 
 impl<K> Effects<K> {
     #[inline]
     pub(super) fn new() -> Self {
         Self {
+            any: false,
             wakes: Wakes::new(),
             settled: false,
-            retired: None,
-            burst: None,
             waker: None,
+            burst: None,
+        }
+    }
+
+    /// Wakers to call.
+    pub(super) fn wakes(&mut self) -> &mut Wakes {
+        self.any = true;
+        &mut self.wakes
+    }
+
+    /// Those who wait for the end of a drain must look.
+    pub(super) fn settled(&mut self) {
+        self.any = true;
+        self.settled = true;
+    }
+
+    /// A waker that is not needed any more.
+    pub(super) fn discard(&mut self, waker: Option<Waker>) {
+        self.any = true;
+        self.waker = waker;
+    }
+
+    /// Memory that is not needed any more.
+    pub(super) fn release(&mut self, burst: Burst<K>) {
+        self.any = true;
+        self.burst = Some(burst);
+    }
+
+    /// Let it happen, now that no lock is held.
+    #[inline]
+    pub(super) fn happen(self, waiting_for_the_end: &WaitSet) {
+        if self.any {
+            self.do_happen(waiting_for_the_end);
+        } else {
+            // Nothing to drop, and this saves each operation from looking.
+            std::mem::forget(self);
+        }
+    }
+
+    #[cold]
+    fn do_happen(self, waiting_for_the_end: &WaitSet) {
+        for waker in self.wakes {
+            waker.wake();
+        }
+        if self.settled {
+            waiting_for_the_end.notify_all();
         }
     }
 }
@@ -88,7 +134,7 @@ pub(super) struct Keyed<K> {
     /// Taken if the key is new to the queue; else it is dropped outside the lock.
     pub(super) key: Option<K>,
     pub(super) hash: u64,
-    pub(super) tenant: u64,
+    pub(super) tenant: u32,
 }
 
 /// What is delayed, and how it meets a delay that is pending.

@@ -241,11 +241,12 @@ impl<K: Hash + Eq> WorkQueue<K> {
     /// Drop the key's pending delay; false when there is none. An entry that is ready stays.
     pub fn cancel_delayed(&self, key: &K) -> bool {
         let hash = self.shared.hasher.hash_one(key);
-        self.shared.locked(|state, now, effects| {
+        let cancelled = self.shared.locked(|state, now, effects| {
             state.deliver_due(now, effects);
             let id = state.slots.find(hash, key);
-            id.is_some_and(|id| state.cancel_delayed(id, effects))
-        })
+            id.map(|id| state.cancel_delayed(id, effects))
+        });
+        cancelled.is_some_and(|(cancelled, _retired)| cancelled)
     }
 
     /// The key has succeeded: its failures no longer count. Neither a pending retry nor an entry is
@@ -264,11 +265,10 @@ impl<K: Hash + Eq> WorkQueue<K> {
     /// work.
     pub fn done(&self, key: &K) {
         let hash = self.shared.hasher.hash_one(key);
-        self.shared.locked(|state, now, effects| {
-            if let Some(id) = state.slots.find(hash, key) {
-                let number = state.slots.get(id).hand_out;
-                state.done(id, number, now, effects);
-            }
+        let _retired = self.shared.locked(|state, now, effects| {
+            let id = state.slots.find(hash, key)?;
+            let number = state.slots.get(id).hand_out;
+            state.done(id, number, now, effects)
         });
     }
 }

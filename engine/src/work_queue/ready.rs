@@ -86,6 +86,7 @@ impl Ready {
             let next = self.levels[level].next().map(|id| slots.get(id));
             let aged = next.is_some_and(|next| {
                 next.added_at
+                    .get()
                     .is_none_or(|at| now.since(at) >= self.config.age_after)
             });
             let share = if aged {
@@ -132,7 +133,7 @@ impl Level {
     }
 
     #[inline]
-    fn push<K>(&mut self, slots: &mut Slots<K>, id: SlotId, tenant: u64) {
+    fn push<K>(&mut self, slots: &mut Slots<K>, id: SlotId, tenant: u32) {
         self.len += 1;
         match &mut self.order {
             Order::Plain(list) => list.push_back(slots, id),
@@ -149,7 +150,7 @@ impl Level {
         }
     }
 
-    fn remove<K>(&mut self, slots: &mut Slots<K>, id: SlotId, tenant: u64) {
+    fn remove<K>(&mut self, slots: &mut Slots<K>, id: SlotId, tenant: u32) {
         self.len -= 1;
         match &mut self.order {
             Order::Plain(list) => list.remove(slots, id),
@@ -170,14 +171,14 @@ impl Level {
 /// tenants with something ready.
 struct Turns {
     tenants: Tenants,
-    by_hash: HashMap<u64, u32, RandomState>,
+    by_hash: HashMap<u32, u32, RandomState>,
     turn: List,
 }
 
 struct Tenants(Slab<Tenant>);
 
 struct Tenant {
-    hash: u64,
+    hash: u32,
     entries: List,
     links: Links,
 }
@@ -197,7 +198,7 @@ impl Turns {
         }
     }
 
-    fn push<K>(&mut self, slots: &mut Slots<K>, id: SlotId, hash: u64) {
+    fn push<K>(&mut self, slots: &mut Slots<K>, id: SlotId, hash: u32) {
         let tenants = &mut self.tenants;
         let tenant = *self.by_hash.entry(hash).or_insert_with(|| {
             let tenant = tenants.0.insert(Tenant {
@@ -225,7 +226,7 @@ impl Turns {
         id
     }
 
-    fn remove<K>(&mut self, slots: &mut Slots<K>, id: SlotId, hash: u64) {
+    fn remove<K>(&mut self, slots: &mut Slots<K>, id: SlotId, hash: u32) {
         let Some(&tenant) = self.by_hash.get(&hash) else {
             return;
         };

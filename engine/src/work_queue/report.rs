@@ -49,7 +49,7 @@ impl<K> State<K> {
         let mut next = self.running.front();
         while let Some(id) = next {
             let slot = self.slots.get(id);
-            let Some(started_at) = slot.started_at else {
+            let Some(started_at) = slot.started_at.get() else {
                 break;
             };
             let running_for = now.get().since(started_at);
@@ -70,7 +70,7 @@ impl<K> State<K> {
             ready: self.ready.len(),
             depth: self.ready.len() + self.dirty,
             delayed: self.delays.len(),
-            in_flight: self.running.len(),
+            in_flight: self.in_flight,
             waiting_workers: self.waiters.len(),
             adds: counts.adds,
             collapsed: counts.collapsed,

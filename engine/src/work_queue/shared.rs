@@ -12,8 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a key's tenant is told: a hash of its name.
-pub(super) type TenantOf<K> = Box<dyn Fn(&K, &RandomState) -> u64 + Send + Sync>;
+/// How a key's tenant is told: a hash of its name. Two tenants with the same hash share their turns.
+pub(super) type TenantOf<K> = Box<dyn Fn(&K, &RandomState) -> u32 + Send + Sync>;
 
 /// What a retry waits when the limiter itself fails.
 const WITHOUT_LIMITER: Duration = Duration::from_secs(1);
@@ -40,12 +40,7 @@ impl<K> Shared<K> {
         let mut effects = Effects::new();
         let mut now = Now::of(&*self.clock);
         let result = operation(&mut self.state.lock(), &mut now, &mut effects);
-        for waker in effects.wakes.drain(..) {
-            waker.wake();
-        }
-        if effects.settled {
-            self.settled.notify_all();
-        }
+        effects.happen(&self.settled);
         result
     }
 
@@ -61,10 +56,8 @@ impl<K> Shared<K> {
 
     /// Put the running key of this hand-out back, to be due after `delay`.
     pub(super) fn put_back(&self, slot: SlotId, number: u64, delay: Duration, backing_off: bool) {
-        self.locked(|state, now, effects| {
-            let Some(running) = state.slots.running(slot, number) else {
-                return;
-            };
+        let _retired = self.locked(|state, now, effects| {
+            let running = state.slots.running(slot, number)?;
             let delay_of = DelayOf {
                 priority: running.priority,
                 backing_off,
@@ -73,7 +66,7 @@ impl<K> Shared<K> {
             let due = now.get() + delay;
             state.delay(slot, due, delay_of, now, effects);
             state.counts.retries += u64::from(backing_off);
-            state.done(slot, number, now, effects);
+            state.done(slot, number, now, effects)
         });
     }
 }

@@ -12,7 +12,7 @@ use super::metrics::{Counts, Timings};
 use super::operation::{Conflict, DelayOf, Effects, Found, HandOut, Keyed, Next, Now};
 use super::priority::{Priority, PriorityConfig};
 use super::ready::Ready;
-use super::slots::{SlotId, Slots, Stage};
+use super::slots::{Retired, SlotId, Slots, Stage, Stamp};
 use super::waiters::{WaiterId, Waiters};
 use crate::clock::Timestamp;
 use std::task::Waker;
@@ -24,9 +24,11 @@ pub(super) struct State<K> {
     pub(super) delays: Delays,
     pub(super) waiters: Waiters,
     pub(super) phase: Phase,
-    /// What is handed out, the longest first.
+    /// How many keys are handed out.
+    pub(super) in_flight: usize,
+    /// Which, the longest first; empty unless times are measured.
     pub(super) running: List,
-    /// How many of these were added again.
+    /// How many of them were added again.
     pub(super) dirty: usize,
     pub(super) counts: Counts,
     /// `None`: times are not measured.
@@ -58,6 +60,7 @@ impl<K> State<K> {
             delays: Delays::new(),
             waiters: Waiters::new(),
             phase: Phase::Open,
+            in_flight: 0,
             running: List::new(),
             dirty: 0,
             counts: Counts::default(),
@@ -147,7 +150,7 @@ impl<K> State<K> {
         match self.slots.get(id).stage {
             Stage::Idle => {
                 self.counts.adds += 1;
-                let added_at = self.stamps.then(|| now.get());
+                let added_at = self.stamp(now);
                 let slot = self.slots.get_mut(id);
                 slot.priority = priority;
                 slot.added_at = added_at;
@@ -165,7 +168,7 @@ impl<K> State<K> {
                 #[cfg(informant_mutant = "queue_hands_out_twice")]
                 return self.make_ready(id, effects);
                 self.counts.adds += 1;
-                let added_at = self.stamps.then(|| now.get());
+                let added_at = self.stamp(now);
                 let slot = self.slots.get_mut(id);
                 slot.stage = Stage::RunningDirty;
                 slot.next_priority = priority;
@@ -181,11 +184,22 @@ impl<K> State<K> {
     }
 
     #[inline]
+    fn stamp(&self, now: &mut Now<'_>) -> Stamp {
+        if self.stamps {
+            Stamp::at(now.get())
+        } else {
+            Stamp::NONE
+        }
+    }
+
+    #[inline]
     fn make_ready(&mut self, id: SlotId, effects: &mut Effects<K>) {
         self.slots.get_mut(id).stage = Stage::Ready;
         self.ready.push(&mut self.slots, id);
         #[cfg(not(informant_mutant = "queue_add_wakes_nobody"))]
-        self.waiters.wake_one(&mut effects.wakes);
+        if !self.waiters.is_empty() {
+            self.waiters.wake_one(effects.wakes());
+        }
     }
 
     /// Add a key once `due` has come; at once if it has.
@@ -247,18 +261,22 @@ impl<K> State<K> {
             slot.backing_off = delay.backing_off;
             self.delays.set(&mut self.slots, id, due);
             let next_due = self.delays.next_due();
-            self.waiters.keep_time(next_due, &mut effects.wakes);
+            self.waiters.keep_time(next_due, effects.wakes());
         }
     }
 
     /// Drop the delay of this key; false when none is pending.
-    pub(super) fn cancel_delayed(&mut self, id: SlotId, effects: &mut Effects<K>) -> bool {
-        let cancelled = self.delays.cancel(&mut self.slots, id);
-        if cancelled {
-            self.forget_if_unused(id, effects);
-            self.settle(effects);
+    pub(super) fn cancel_delayed(
+        &mut self,
+        id: SlotId,
+        effects: &mut Effects<K>,
+    ) -> (bool, Option<Retired<K>>) {
+        if !self.delays.cancel(&mut self.slots, id) {
+            return (false, None);
         }
-        cancelled
+        let retired = self.forget_if_unused(id, effects);
+        self.settle(effects);
+        (true, retired)
     }
 
     /// Hand out the next entry.
@@ -278,7 +296,7 @@ impl<K> State<K> {
         };
         self.counts.hand_outs += 1;
         let number = self.counts.hand_outs;
-        self.running.push_back(&mut self.slots, id);
+        self.in_flight += 1;
         let slot = self.slots.get_mut(id);
         debug_assert_eq!(
             slot.stage,
@@ -290,17 +308,20 @@ impl<K> State<K> {
         let mut waited = None;
         if let Some(timings) = &mut self.timings {
             let now = now.get();
-            slot.started_at = Some(now);
-            let latency = slot.added_at.map_or(Duration::ZERO, |at| now.since(at));
+            slot.started_at = Stamp::at(now);
+            let latency = slot
+                .added_at
+                .get()
+                .map_or(Duration::ZERO, |at| now.since(at));
             timings.queue_latency.record(latency);
             waited = Some(latency);
+            self.running.push_back(&mut self.slots, id);
         }
-        let priority = slot.priority;
         let hand_out = HandOut {
             slot: id,
             number,
             cell: self.slots.cell(id),
-            priority,
+            priority: self.slots.get(id).priority,
             waited,
         };
         self.settle(effects);
@@ -346,10 +367,9 @@ impl<K> State<K> {
                     return Next::BringWaker;
                 };
                 let next_due = self.delays.next_due();
-                return Next::Wait(
-                    self.waiters
-                        .wait(waiter, waker, next_due, &mut effects.waker),
-                );
+                let (until, replaced) = self.waiters.wait(waiter, waker, next_due);
+                effects.discard(replaced);
+                return Next::Wait(until);
             }
         };
         if let Some(id) = waiter.take() {
@@ -358,8 +378,8 @@ impl<K> State<K> {
         next
     }
 
-    /// The work that was handed out under this number has ended. Returns how long it took, when
-    /// times are measured.
+    /// The work that was handed out under this number has ended. Returns what is left of the key if
+    /// there is nothing more to do for it.
     #[inline]
     pub(super) fn done(
         &mut self,
@@ -367,47 +387,56 @@ impl<K> State<K> {
         number: u64,
         now: &mut Now<'_>,
         effects: &mut Effects<K>,
-    ) {
-        if self.slots.running(id, number).is_none() {
-            return;
-        }
-        self.running.remove(&mut self.slots, id);
+    ) -> Option<Retired<K>> {
+        self.slots.running(id, number)?;
+        self.in_flight -= 1;
         self.counts.done += 1;
-        let slot = self.slots.get_mut(id);
-        if let (Some(timings), Some(started_at)) = (&mut self.timings, slot.started_at.take()) {
-            timings.work_duration.record(now.get().since(started_at));
+        if let Some(timings) = &mut self.timings {
+            self.running.remove(&mut self.slots, id);
+            if let Some(started_at) = self.slots.get_mut(id).started_at.get() {
+                timings.work_duration.record(now.get().since(started_at));
+            }
         }
+        let slot = self.slots.get_mut(id);
         let dirty = slot.stage == Stage::RunningDirty;
         self.dirty -= usize::from(dirty);
+        let mut again = dirty;
         if dirty && self.backoff_holds && slot.backing_off {
             // The retry sees what the add was about.
             self.counts.adds -= 1;
             self.counts.collapsed += 1;
-            slot.stage = Stage::Idle;
-        } else if dirty {
+            again = false;
+        }
+        again &= !cfg!(informant_mutant = "done_loses_the_dirty");
+        let retired = if again {
             slot.priority = slot.next_priority;
-            #[cfg(informant_mutant = "done_loses_the_dirty")]
-            {
-                self.slots.get_mut(id).stage = Stage::Idle;
-                return self.forget_if_unused(id, effects);
-            }
             self.make_ready(id, effects);
+            None
         } else {
             slot.stage = Stage::Idle;
-            self.forget_if_unused(id, effects);
-        }
+            self.forget_if_unused(id, effects)
+        };
         self.settle(effects);
+        retired
     }
 
     #[inline]
-    fn forget_if_unused(&mut self, id: SlotId, effects: &mut Effects<K>) {
+    fn forget_if_unused(&mut self, id: SlotId, effects: &mut Effects<K>) -> Option<Retired<K>> {
         let slot = self.slots.get(id);
-        if slot.stage == Stage::Idle && slot.delay_at == NONE {
-            effects.retired = Some(self.slots.remove(id));
-            if self.slots.len() == 0 {
-                effects.burst = self.slots.shrink();
-                self.delays.shrink();
-            }
+        if slot.stage != Stage::Idle || slot.delay_at != NONE {
+            return None;
+        }
+        let retired = self.slots.remove(id);
+        self.shrink(effects);
+        Some(retired)
+    }
+
+    /// Give back the memory of a burst that is over.
+    #[inline]
+    pub(super) fn shrink(&mut self, effects: &mut Effects<K>) {
+        if self.slots.is_sparse() {
+            effects.release(self.slots.shrink());
+            self.delays.shrink();
         }
     }
 
@@ -416,12 +445,12 @@ impl<K> State<K> {
     pub(super) fn leave(&mut self, id: WaiterId, looked: bool, effects: &mut Effects<K>) {
         let (left, waker) = self
             .waiters
-            .leave(id, self.delays.next_due(), &mut effects.wakes);
-        effects.waker = waker;
+            .leave(id, self.delays.next_due(), effects.wakes());
+        effects.discard(waker);
         #[cfg(informant_mutant = "dropped_get_keeps_its_wake_up")]
         return;
         if left.unused && !looked && !self.ready.is_empty() {
-            self.waiters.wake_one(&mut effects.wakes);
+            self.waiters.wake_one(effects.wakes());
         }
     }
 }

@@ -80,17 +80,17 @@ impl Waiters {
     }
 
     /// Wait (again) with this waker, which is called when there is something to look at. Returns the
-    /// time until which the caller must sleep, when it is the timekeeper.
+    /// time until which the caller must sleep, when it is the timekeeper; and the waker of before.
     pub(super) fn wait(
         &mut self,
         id: &mut Option<WaiterId>,
         waker: Waker,
         next_due: Option<Timestamp>,
-        replaced: &mut Option<Waker>,
-    ) -> Option<Timestamp> {
+    ) -> (Option<Timestamp>, Option<Waker>) {
+        let mut replaced = None;
         let waiter = if let Some(waiter) = *id {
             let known = &mut self.arena.0[waiter as usize];
-            *replaced = known.waker.replace(waker);
+            replaced = known.waker.replace(waker);
             waiter
         } else {
             let new = self.arena.0.insert(Waiter {
@@ -112,7 +112,7 @@ impl Waiters {
                 self.unlink(waiter);
                 self.arena.0[waiter as usize].state = WaiterState::Keeper;
                 self.keeper = Some(Keeper { id: waiter, until });
-                Some(until)
+                (Some(until), replaced)
             }
             _ => {
                 if keeps {
@@ -122,7 +122,7 @@ impl Waiters {
                     self.arena.0[waiter as usize].state = WaiterState::Idle;
                     self.idle.push_back(&mut self.arena, waiter);
                 }
-                None
+                (None, replaced)
             }
         }
     }
