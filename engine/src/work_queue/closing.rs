@@ -1,6 +1,7 @@
 //! The rules of ending.
+use super::hold::DroppedHold;
 use super::operation::Effects;
-use super::slots::{Retired, Stage};
+use super::slots::Retired;
 use super::state::{Phase, State};
 use crate::clock::Timestamp;
 use std::time::Duration;
@@ -11,7 +12,12 @@ impl<K> State<K> {
         self.ready.is_empty()
             && match self.phase {
                 Phase::Open => false,
-                Phase::Draining => self.dirty == 0 && self.delays.is_empty(),
+                Phase::Draining => {
+                    self.dirty == 0
+                        && self.asking == 0
+                        && self.delays.is_empty()
+                        && self.holds.is_empty()
+                }
                 Phase::ShutDown => true,
             }
     }
@@ -20,7 +26,10 @@ impl<K> State<K> {
     pub(super) fn is_drained(&self) -> bool {
         #[cfg(informant_mutant = "drain_forgets_the_queued")]
         return self.in_flight == 0;
-        self.ready.is_empty() && self.in_flight == 0 && self.delays.is_empty()
+        self.ready.is_empty()
+            && self.in_flight == 0
+            && self.delays.is_empty()
+            && self.holds.is_empty()
     }
 
     /// While draining: tell everybody when the end is there.
@@ -39,9 +48,13 @@ impl<K> State<K> {
     }
 
     /// Take no more adds, drop every delay, and let every waiting `get` end.
-    pub(super) fn shut_down(&mut self, effects: &mut Effects<K>) -> Vec<Retired<K>> {
+    pub(super) fn shut_down(
+        &mut self,
+        effects: &mut Effects<K>,
+    ) -> (Vec<Retired<K>>, Vec<DroppedHold<K>>) {
         self.phase = Phase::ShutDown;
-        let dropped = self.drop_delays(effects);
+        let dropped = (self.drop_delays(effects), self.drop_holds());
+        self.shrink(effects);
         #[cfg(informant_mutant = "shutdown_wakes_one")]
         {
             self.waiters.wake_one(effects.wakes());
@@ -73,9 +86,7 @@ impl<K> State<K> {
         let mut dropped = Vec::new();
         while let Some(id) = self.delays.pop_due(&mut self.slots, always) {
             self.counts.delays_dropped += 1;
-            if self.slots.get(id).stage == Stage::Idle {
-                dropped.push(self.slots.remove(id));
-            }
+            dropped.extend(self.slots.remove_unused(id));
         }
         self.shrink(effects);
         dropped

@@ -33,20 +33,36 @@ struct Waiting<'q, K> {
 }
 
 impl<K> Waiting<'_, K> {
-    fn poll<R>(
+    fn poll<R: Admit<K>>(
         &mut self,
         context: &mut Context<'_>,
         take: impl Fn(&mut State<K>, &mut Now<'_>, &mut Effects<K>) -> Found<R>,
     ) -> Poll<Result<R, ShutDown>> {
         // Asked for only when there is nothing: a waker is foreign code, so not under the lock.
         let mut waker = None;
+        let mut poll_holds = true;
         loop {
             let next = self.queue.locked(|state, now, effects| {
-                state.look(&take, &mut self.waiter, waker.take(), now, effects)
+                let waker = waker.take();
+                state.look(&take, &mut self.waiter, waker, poll_holds, now, effects)
             });
             match next {
-                Next::Work(work) => return Poll::Ready(Ok(work)),
+                Next::Work(work) => {
+                    if let Some(work) = work.admit(self.queue) {
+                        return Poll::Ready(Ok(work));
+                    }
+                    // What is held now is to be polled.
+                    poll_holds = true;
+                }
                 Next::End => return Poll::Ready(Err(ShutDown)),
+                Next::PollHolds => {
+                    self.queue.poll_holds();
+                    poll_holds = false;
+                }
+                Next::LookAgain => {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 Next::BringWaker => waker = Some(context.waker().clone()),
                 Next::Wait(until) => {
                     if self.sleep_until(until, context).is_pending() {
@@ -127,6 +143,59 @@ impl<K> Future for GetBatch<'_, K> {
             state.take_batch(max, now, effects)
         });
         batch.map_ok(|batch| items(waiting.queue, batch))
+    }
+}
+
+/// What is handed out by the rules of the queue, and must still pass the gate.
+pub(super) trait Admit<K>: Sized {
+    /// `None` when all of it is held instead.
+    fn admit(self, queue: &Arc<Shared<K>>) -> Option<Self>;
+}
+
+impl<K> Admit<K> for HandOut<K> {
+    #[inline]
+    fn admit(self, queue: &Arc<Shared<K>>) -> Option<Self> {
+        queue.admit(self)
+    }
+}
+
+impl<K> Admit<K> for Vec<HandOut<K>> {
+    fn admit(self, queue: &Arc<Shared<K>>) -> Option<Self> {
+        let admitted = self
+            .into_iter()
+            .filter_map(|hand_out| queue.admit(hand_out));
+        let admitted: Self = admitted.collect();
+        (!admitted.is_empty()).then_some(admitted)
+    }
+}
+
+/// Take what is ready and passes the gate, without waiting.
+#[inline]
+pub(super) fn try_get<K, R: Admit<K>>(
+    queue: &Arc<Shared<K>>,
+    take: impl Fn(&mut State<K>, &mut Now<'_>, &mut Effects<K>) -> Found<R>,
+) -> Result<Option<R>, ShutDown> {
+    let mut poll_holds = true;
+    loop {
+        let found = queue.locked(|state, now, effects| {
+            let holds_first = poll_holds && state.holds.is_woken();
+            (!holds_first).then(|| take(state, now, effects))
+        });
+        match found {
+            None => {
+                queue.poll_holds();
+                poll_holds = false;
+            }
+            Some(Found::Work(work)) => {
+                if let Some(work) = work.admit(queue) {
+                    return Ok(Some(work));
+                }
+                // What is held now is to be polled.
+                poll_holds = true;
+            }
+            Some(Found::Nothing) => return Ok(None),
+            Some(Found::End) => return Err(ShutDown),
+        }
     }
 }
 

@@ -1,4 +1,5 @@
 //! What a worker is given.
+use super::hold::{self, Hold};
 use super::operation::HandOut;
 use super::priority::Priority;
 use super::shared::Shared;
@@ -52,6 +53,10 @@ pub struct Item<K> {
 impl<K> Item<K> {
     #[inline]
     pub(super) fn new(queue: Arc<Shared<K>>, hand_out: HandOut<K>) -> Self {
+        #[cfg(feature = "metrics")]
+        if let (Some(exporter), Some(waited)) = (&queue.exporter, hand_out.waited) {
+            exporter.waited(waited);
+        }
         Self {
             queue,
             cell: Some(hand_out.cell),
@@ -124,6 +129,25 @@ impl<K> Item<K> {
         delay
     }
 
+    /// Done for now, and to be worked on again once the hold ends. It stays one entry however often
+    /// the key is added meanwhile. When the queue has shut down, it is only done.
+    pub fn hold(mut self, hold: Hold)
+    where
+        K: Send + Sync + 'static,
+    {
+        self.cell = None;
+        let waker = hold::waker(&self.queue, self.slot, self.number);
+        if self
+            .queue
+            .hold(self.slot, self.number, hold, waker)
+            .is_some()
+        {
+            self.end();
+        } else {
+            self.queue.poll_holds();
+        }
+    }
+
     /// The bare key. It stays in work until [`done`](super::WorkQueue::done) is called with it.
     #[must_use = "the key is in work until `done` is called with it"]
     pub fn detach(mut self) -> K
@@ -133,6 +157,13 @@ impl<K> Item<K> {
         let key = self.key().clone();
         self.cell = None;
         key
+    }
+
+    #[inline]
+    fn end(&self) {
+        let _retired = self
+            .queue
+            .locked(|state, now, effects| state.done(self.slot, self.number, now, effects));
     }
 
     fn put_back(mut self, delay: Duration, backing_off: bool) {
@@ -165,9 +196,7 @@ impl<K> Drop for Item<K> {
             }
         }
         drop(cell);
-        let _retired = self
-            .queue
-            .locked(|state, now, effects| state.done(self.slot, self.number, now, effects));
+        self.end();
     }
 }
 

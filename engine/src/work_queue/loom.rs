@@ -5,9 +5,10 @@
 //!
 //! Mutants: `queue_add_wakes_nobody`, `queue_hands_out_twice`, `done_loses_the_dirty`,
 //! `dropped_get_keeps_its_wake_up`, `timekeeper_leaves_nobody`, `drain_forgets_the_queued`,
-//! `drain_ends_in_silence`, `shutdown_wakes_one`.
-use super::{Delayed, Drained, WorkQueue, WorkQueueConfig};
+//! `drain_ends_in_silence`, `shutdown_wakes_one`, `hold_forgets_a_wake_up`.
+use super::{Delayed, Drained, Hold, WorkQueue, WorkQueueConfig};
 use crate::clock::ManualClock;
+use crate::stop::StopToken;
 use crate::sync::{AtomicUsize, Ordering};
 use loom::thread;
 use std::pin::Pin;
@@ -213,5 +214,24 @@ fn a_shutdown_reaches_every_worker() {
         for worker in workers {
             assert!(worker.join().unwrap());
         }
+    });
+}
+
+/// A held key reaches a worker when its condition is fulfilled, at whatever moment that is.
+#[test]
+fn a_held_key_is_not_lost() {
+    model(|| {
+        let fulfilled = StopToken::new();
+        let asked = fulfilled.clone();
+        let config = WorkQueueConfig::new(Arc::new(ManualClock::new()));
+        let queue = WorkQueue::new(config.gate(move |_| {
+            let fulfilled = asked.clone();
+            let wait = async move { fulfilled.stopped().await };
+            (!asked.is_stopped()).then(|| Hold::new("a model", wait))
+        }));
+        queue.add(1);
+        let worker = spawn(&queue, |queue| *queue.get_blocking().unwrap());
+        fulfilled.stop();
+        assert_eq!(worker.join().unwrap(), 1);
     });
 }

@@ -9,7 +9,7 @@ pub(super) struct Counts {
     pub(super) refused: u64,
     pub(super) delivered: u64,
     pub(super) delays_dropped: u64,
-    pub(super) hand_outs: u64,
+    pub(super) gets: u64,
     pub(super) done: u64,
     pub(super) retries: u64,
     pub(super) panics: u64,
@@ -58,11 +58,13 @@ impl DurationSummary {
 pub struct WorkQueueMetrics {
     /// Keys that can be handed out now: what `len` returns.
     pub ready: usize,
-    /// Keys with work that was not handed out yet: `ready`, and the keys that were added again while
-    /// they are being worked on (client-go's `workqueue_depth`).
+    /// Keys with work that was not handed out yet: `ready`, `held`, and the keys that were added again
+    /// while they are being worked on (client-go's `workqueue_depth`).
     pub depth: usize,
     /// Keys whose time has not come.
     pub delayed: usize,
+    /// Keys that wait for a condition.
+    pub held: usize,
     /// Keys that are being worked on.
     pub in_flight: usize,
     /// `get`s that wait.
@@ -85,7 +87,7 @@ pub struct WorkQueueMetrics {
     pub retries: u64,
     /// Items that were dropped by a panic.
     pub panics: u64,
-    /// From the first add of an entry to its hand-out. Zero unless times are measured.
+    /// From the first add of an entry, or the end of its hold, to its hand-out. Zero unless times are measured.
     pub queue_latency: DurationSummary,
     /// From hand-out to done. Zero unless times are measured.
     pub work_duration: DurationSummary,

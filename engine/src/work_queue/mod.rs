@@ -35,11 +35,33 @@
 //! # drop(drained);
 //! # Ok::<_, informant::work_queue::ShutDown>(())
 //! ```
+//!
+//! # Metrics
+//! [`WorkQueue::metrics`] and [`WorkQueue::stuck`] tell where a queue stands. With the feature
+//! `metrics`, a [named](WorkQueueConfig::name) queue also exports, at each of its operations:
+//!
+//! | name | type | unit | client-go's |
+//! |---|---|---|---|
+//! | `informant_work_queue_adds_total` | counter | entries | `workqueue_adds_total` |
+//! | `informant_work_queue_gets_total` | counter | hand-outs | |
+//! | `informant_work_queue_retries_total` | counter | rate-limited adds | `workqueue_retries_total` |
+//! | `informant_work_queue_panics_total` | counter | items dropped by a panic | |
+//! | `informant_work_queue_depth` | gauge | keys | `workqueue_depth` |
+//! | `informant_work_queue_delayed` | gauge | keys | |
+//! | `informant_work_queue_held` | gauge | keys | |
+//! | `informant_work_queue_in_flight` | gauge | keys | |
+//! | `informant_work_queue_queue_seconds` | histogram | seconds | `workqueue_queue_duration_seconds` |
+//! | `informant_work_queue_work_seconds` | histogram | seconds | `workqueue_work_duration_seconds` |
+//!
+//! Each has the label `queue`. The histograms need [`WorkQueueConfig::timings`].
 mod closing;
 mod config;
 mod delays;
 mod drain;
+#[cfg(feature = "metrics")]
+mod export;
 mod get;
+mod hold;
 mod item;
 mod limiter;
 mod links;
@@ -61,6 +83,7 @@ mod waiters;
 pub use config::WorkQueueConfig;
 pub use drain::{Delayed, Drained};
 pub use get::{Get, GetBatch};
+pub use hold::Hold;
 pub use item::{Item, OnPanic};
 pub use limiter::{
     DEFAULT_CAPACITY, FastSlow, ItemExponential, Jittered, MaxOf, RateLimiter, TokenBucket,
@@ -69,4 +92,4 @@ pub use limiter::{
 pub use metrics::{DurationSummary, WorkQueueMetrics};
 pub use priority::{Priority, PriorityConfig};
 pub use queue::{ShutDown, WorkQueue};
-pub use report::{DelayedKey, RunningKey};
+pub use report::{DelayedKey, HeldKey, RunningKey};

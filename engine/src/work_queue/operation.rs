@@ -16,6 +16,9 @@ pub(super) struct Effects<K> {
     settled: bool,
     waker: Option<Waker>,
     burst: Option<Burst<K>>,
+    /// The work that has ended took so long.
+    #[cfg(feature = "metrics")]
+    pub(super) worked_for: Option<Duration>,
 }
 
 impl<K> Effects<K> {
@@ -27,6 +30,8 @@ impl<K> Effects<K> {
             settled: false,
             waker: None,
             burst: None,
+            #[cfg(feature = "metrics")]
+            worked_for: None,
         }
     }
 
@@ -99,6 +104,8 @@ pub(super) struct HandOut<K> {
     pub(super) number: u64,
     pub(super) cell: Arc<KeyCell<K>>,
     pub(super) priority: Priority,
+    /// The gate is to be asked first.
+    pub(super) ask: bool,
     pub(super) waited: Option<Duration>,
 }
 
@@ -114,6 +121,10 @@ pub(super) enum Found<R> {
 pub(super) enum Next<R> {
     Work(R),
     End,
+    /// The conditions of holds are to be polled first.
+    PollHolds,
+    /// There is nothing, but soon again conditions to poll: come back soon.
+    LookAgain,
     /// There is nothing: look again with a waker.
     BringWaker,
     /// Wait to be woken; the timekeeper sleeps no longer than until that time.

@@ -29,8 +29,8 @@ impl Priority {
 /// a larger one for what has waited long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PriorityConfig {
-    /// Of this many hand-outs at least one is for each less urgent level that has something.
-    /// Default: 10. At least 2.
+    /// Of this many hand-outs one is for each less urgent level that has something. Default: 10. At
+    /// least 2.
     pub share: u32,
     /// From this age on, [`aged_share`](Self::aged_share) counts for a level whose oldest entry is
     /// that old. Default: 30 seconds.

@@ -1,12 +1,12 @@
 //! The queue's handle.
 use super::config::WorkQueueConfig;
 use super::drain::{Delayed, Drained};
-use super::get::{Get, GetBatch, items};
+use super::get::{self, Get, GetBatch, items};
 use super::item::Item;
 use super::metrics::WorkQueueMetrics;
-use super::operation::{Conflict, DelayOf, Found};
+use super::operation::{Conflict, DelayOf};
 use super::priority::Priority;
-use super::report::{DelayedCell, DelayedKey, RunningKey};
+use super::report::{DelayedCell, DelayedKey, HeldCell, HeldKey, RunningKey};
 use super::shared::Shared;
 use super::slots::KeyCell;
 use super::state::{Phase, State};
@@ -80,11 +80,8 @@ impl<K> WorkQueue<K> {
     /// As [`WorkQueue::get`].
     #[inline]
     pub fn try_get(&self) -> Result<Option<Item<K>>, ShutDown> {
-        match self.shared.locked(State::take) {
-            Found::Work(hand_out) => Ok(Some(Item::new(self.shared.clone(), hand_out))),
-            Found::Nothing => Ok(None),
-            Found::End => Err(ShutDown),
-        }
+        let hand_out = get::try_get(&self.shared, State::take)?;
+        Ok(hand_out.map(|hand_out| Item::new(self.shared.clone(), hand_out)))
     }
 
     /// Wait for an item, and take up to `max` that are ready then, under one lock.
@@ -100,14 +97,10 @@ impl<K> WorkQueue<K> {
     /// # Errors
     /// As [`WorkQueue::get`].
     pub fn try_get_batch(&self, max: usize) -> Result<Vec<Item<K>>, ShutDown> {
-        let found = self
-            .shared
-            .locked(|state, now, effects| state.take_batch(max.max(1), now, effects));
-        match found {
-            Found::Work(batch) => Ok(items(&self.shared, batch)),
-            Found::Nothing => Ok(Vec::new()),
-            Found::End => Err(ShutDown),
-        }
+        let batch = get::try_get(&self.shared, |state, now, effects| {
+            state.take_batch(max.max(1), now, effects)
+        })?;
+        Ok(items(&self.shared, batch.unwrap_or_default()))
     }
 
     /// How many keys are ready: not those that are delayed, in work, or added again while in work.
@@ -125,7 +118,7 @@ impl<K> WorkQueue<K> {
         self.len() == 0
     }
 
-    /// Take no more adds, drop what is delayed, and let waiting `get`s end once nothing is ready.
+    /// Take no more adds, drop what is delayed or held, and let waiting `get`s end once nothing is ready.
     /// What is ready can still be taken, and a key that was added again while in work becomes ready
     /// when that work is done. Ends the wait for a drain. Calling it again changes nothing.
     pub fn shut_down(&self) {
@@ -288,6 +281,18 @@ impl<K: Clone> WorkQueue<K> {
             backing_off,
         };
         delayed.into_iter().map(key).collect()
+    }
+
+    /// The keys that wait for a condition, in no order.
+    #[must_use]
+    pub fn held(&self) -> Vec<HeldKey<K>> {
+        let held = self.shared.locked(|state, _, _| state.held());
+        let key = |(cell, reason, since): HeldCell<K>| HeldKey {
+            key: cell.key().clone(),
+            reason,
+            since,
+        };
+        held.into_iter().map(key).collect()
     }
 
     /// The keys that have been in work for longer than `limit`, the longest first: workers that

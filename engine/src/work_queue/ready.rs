@@ -11,7 +11,7 @@ use slab::Slab;
 /// those in the order of the first adds.
 pub(super) struct Ready {
     levels: [Level; Priority::COUNT],
-    /// For each level, how many hand-outs went to more urgent ones since its last.
+    /// For each level, how many hand-outs have passed it over since its last.
     passed: [u32; Priority::COUNT],
     config: PriorityConfig,
     len: usize,
@@ -99,7 +99,7 @@ impl Ready {
             self.levels[level].len > 0 && self.passed[level] + 1 >= share
         });
         let chosen = turn.unwrap_or(highest);
-        for level in 0..chosen {
+        for level in lowest..highest {
             if self.levels[level].len > 0 {
                 self.passed[level] += 1;
             }

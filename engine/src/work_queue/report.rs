@@ -1,10 +1,12 @@
 //! What can be asked of a queue about its keys.
+use super::hold::Held;
 use super::links::NONE;
 use super::metrics::WorkQueueMetrics;
 use super::operation::Now;
 use super::slots::KeyCell;
 use super::state::State;
 use crate::clock::Timestamp;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +22,18 @@ pub struct DelayedKey<K> {
     pub backing_off: bool,
 }
 
+/// A key that waits for a condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeldKey<K> {
+    /// The key.
+    pub key: K,
+    /// What it waits for.
+    pub reason: Cow<'static, str>,
+    /// Since when, in the time of the queue's clock.
+    pub since: Timestamp,
+}
+
 /// A key that is in work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -33,7 +47,14 @@ pub struct RunningKey<K> {
 /// Key, place in the order, and whether it is a backoff.
 pub(super) type DelayedCell<K> = (Arc<KeyCell<K>>, (Timestamp, u64), bool);
 
+pub(super) type HeldCell<K> = (Arc<KeyCell<K>>, Cow<'static, str>, Timestamp);
+
 impl<K> State<K> {
+    pub(super) fn held(&self) -> Vec<HeldCell<K>> {
+        let entry = |(id, held): (_, &Held)| (self.slots.cell(id), held.reason.clone(), held.since);
+        self.holds.iter().map(entry).collect()
+    }
+
     pub(super) fn delayed(&self) -> Vec<DelayedCell<K>> {
         let entry = |(id, order)| (self.slots.cell(id), order, self.slots.get(id).backing_off);
         self.delays.iter().map(entry).collect()
@@ -62,14 +83,20 @@ impl<K> State<K> {
         found
     }
 
+    /// Keys with work that was not handed out yet.
+    pub(super) fn depth(&self) -> usize {
+        self.ready.len() + self.holds.len() + self.dirty
+    }
+
     pub(super) fn metrics(&self, now: &mut Now<'_>) -> WorkQueueMetrics {
         let counts = self.counts;
         let running = self.running_for(Duration::ZERO, now);
         let timings = self.timings.unwrap_or_default();
         WorkQueueMetrics {
             ready: self.ready.len(),
-            depth: self.ready.len() + self.dirty,
+            depth: self.depth(),
             delayed: self.delays.len(),
+            held: self.holds.len(),
             in_flight: self.in_flight,
             waiting_workers: self.waiters.len(),
             adds: counts.adds,
@@ -77,7 +104,7 @@ impl<K> State<K> {
             refused: counts.refused,
             delivered: counts.delivered,
             delays_dropped: counts.delays_dropped,
-            gets: counts.hand_outs,
+            gets: counts.gets,
             done: counts.done,
             retries: counts.retries,
             panics: counts.panics,

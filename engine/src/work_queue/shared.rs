@@ -1,4 +1,7 @@
 //! The queue behind its handles: the lock, and everything that must happen outside of it.
+#[cfg(feature = "metrics")]
+use super::export::{Exporter, Moment};
+use super::hold::Gate;
 use super::item::OnPanic;
 use super::limiter::RateLimiter;
 use super::operation::{Conflict, DelayOf, Effects, Keyed, Now};
@@ -25,7 +28,10 @@ pub(super) struct Shared<K> {
     pub(super) limiter: Arc<dyn RateLimiter<K>>,
     pub(super) on_panic: OnPanic,
     pub(super) tenant_of: Option<TenantOf<K>>,
+    pub(super) gate: Option<Gate<K>>,
     pub(super) state: Mutex<State<K>>,
+    #[cfg(feature = "metrics")]
+    pub(super) exporter: Option<Exporter>,
     /// Those who wait for the end of a drain.
     pub(super) settled: WaitSet,
 }
@@ -39,7 +45,18 @@ impl<K> Shared<K> {
     ) -> R {
         let mut effects = Effects::new();
         let mut now = Now::of(&*self.clock);
-        let result = operation(&mut self.state.lock(), &mut now, &mut effects);
+        let mut state = self.state.lock();
+        let result = operation(&mut state, &mut now, &mut effects);
+        #[cfg(feature = "metrics")]
+        let moment = self.exporter.as_ref().map(|_| Moment::of(&state));
+        drop(state);
+        #[cfg(feature = "metrics")]
+        if let (Some(exporter), Some(moment)) = (&self.exporter, moment) {
+            exporter.export(&moment);
+            if let Some(duration) = effects.worked_for {
+                exporter.worked(duration);
+            }
+        }
         effects.happen(&self.settled);
         result
     }

@@ -36,6 +36,8 @@ pub(super) enum Stage {
     Idle,
     /// In the queue.
     Ready,
+    /// To be handed out once its condition is fulfilled.
+    Held,
     /// Handed out.
     Running,
     /// Handed out, and added again since.
@@ -73,6 +75,8 @@ pub(super) struct Slot<K> {
     /// Of the delay: the priority with which it is due, and whether it is a backoff.
     pub(super) delayed_priority: Priority,
     pub(super) backing_off: bool,
+    /// The gate was asked about this entry, and its hold has ended.
+    pub(super) passed: bool,
     /// Index in the heap of delays.
     pub(super) delay_at: u32,
     /// Whose turn it counts as.
@@ -192,6 +196,7 @@ impl<K> Slots<K> {
             next_priority: Priority::Normal,
             delayed_priority: Priority::Normal,
             backing_off: false,
+            passed: false,
             delay_at: NONE,
             tenant: 0,
             hand_out: 0,
@@ -203,7 +208,7 @@ impl<K> Slots<K> {
 
     /// Forget the key of a slot with neither work nor delay.
     #[inline]
-    pub(super) fn remove(&mut self, id: SlotId) -> Retired<K> {
+    fn remove(&mut self, id: SlotId) -> Retired<K> {
         let first_free = self.first_free;
         let slot = &mut self.all[id as usize];
         debug_assert!(slot.stage == Stage::Idle && slot.delay_at == NONE);
@@ -216,6 +221,14 @@ impl<K> Slots<K> {
             Some(cell) => Retired::Key(cell.0.take()),
             None => Retired::Shared(slot.cell.take()),
         }
+    }
+
+    /// [`Slots::remove`] a slot that may have work or a delay: then it stays.
+    #[inline]
+    pub(super) fn remove_unused(&mut self, id: SlotId) -> Option<Retired<K>> {
+        let slot = self.get(id);
+        let unused = slot.stage == Stage::Idle && slot.delay_at == NONE;
+        unused.then(|| self.remove(id))
     }
 
     /// No key is left of many.

@@ -7,7 +7,8 @@
 //! No user code runs in here except the key's `Eq`: what must be dropped, woken or reported is
 //! handed to the caller in [`Effects`].
 use super::delays::Delays;
-use super::links::{List, NONE};
+use super::hold::Holds;
+use super::links::List;
 use super::metrics::{Counts, Timings};
 use super::operation::{Conflict, DelayOf, Effects, Found, HandOut, Keyed, Next, Now};
 use super::priority::{Priority, PriorityConfig};
@@ -22,6 +23,7 @@ pub(super) struct State<K> {
     pub(super) slots: Slots<K>,
     pub(super) ready: Ready,
     pub(super) delays: Delays,
+    pub(super) holds: Holds,
     pub(super) waiters: Waiters,
     pub(super) phase: Phase,
     /// How many keys are handed out.
@@ -30,12 +32,30 @@ pub(super) struct State<K> {
     pub(super) running: List,
     /// How many of them were added again.
     pub(super) dirty: usize,
+    /// There is a gate, and so many of the keys that are handed out have not passed it yet.
+    gated: bool,
+    pub(super) asking: usize,
+    /// How many hand-outs there were: they are numbered.
+    hand_outs: u64,
     pub(super) counts: Counts,
     /// `None`: times are not measured.
     pub(super) timings: Option<Timings>,
     /// Entries are stamped with the time of their add: for timings, and once priorities are used.
     stamps: bool,
     backoff_holds: bool,
+}
+
+/// What a queue does beyond the plain rules.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // Independent choices of the user.
+pub(super) struct Rules {
+    pub(super) priorities: PriorityConfig,
+    /// Tenants take turns.
+    pub(super) by_tenant: bool,
+    /// There is a gate.
+    pub(super) gated: bool,
+    pub(super) timings: bool,
+    pub(super) backoff_holds: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,25 +68,24 @@ pub(super) enum Phase {
 }
 
 impl<K> State<K> {
-    pub(super) fn new(
-        priorities: PriorityConfig,
-        by_tenant: bool,
-        timings: bool,
-        backoff_holds: bool,
-    ) -> Self {
+    pub(super) fn new(rules: &Rules) -> Self {
         Self {
             slots: Slots::new(),
-            ready: Ready::new(priorities, by_tenant),
+            ready: Ready::new(rules.priorities, rules.by_tenant),
             delays: Delays::new(),
+            holds: Holds::new(),
             waiters: Waiters::new(),
             phase: Phase::Open,
             in_flight: 0,
             running: List::new(),
             dirty: 0,
+            gated: rules.gated,
+            asking: 0,
+            hand_outs: 0,
             counts: Counts::default(),
-            timings: timings.then(Timings::default),
-            stamps: timings,
-            backoff_holds,
+            timings: rules.timings.then(Timings::default),
+            stamps: rules.timings,
+            backoff_holds: rules.backoff_holds,
         }
     }
 
@@ -154,7 +173,13 @@ impl<K> State<K> {
                 let slot = self.slots.get_mut(id);
                 slot.priority = priority;
                 slot.added_at = added_at;
+                slot.passed = false;
                 self.make_ready(id, effects);
+            }
+            Stage::Held => {
+                self.counts.collapsed += 1;
+                let slot = self.slots.get_mut(id);
+                slot.priority = slot.priority.max(priority);
             }
             Stage::Ready => {
                 self.counts.collapsed += 1;
@@ -193,10 +218,16 @@ impl<K> State<K> {
     }
 
     #[inline]
-    fn make_ready(&mut self, id: SlotId, effects: &mut Effects<K>) {
+    pub(super) fn make_ready(&mut self, id: SlotId, effects: &mut Effects<K>) {
         self.slots.get_mut(id).stage = Stage::Ready;
         self.ready.push(&mut self.slots, id);
         #[cfg(not(informant_mutant = "queue_add_wakes_nobody"))]
+        self.wake_one(effects);
+    }
+
+    /// There is something to do for one waiter.
+    #[inline]
+    pub(super) fn wake_one(&mut self, effects: &mut Effects<K>) {
         if !self.waiters.is_empty() {
             self.waiters.wake_one(effects.wakes());
         }
@@ -294,8 +325,8 @@ impl<K> State<K> {
                 Found::Nothing
             };
         };
-        self.counts.hand_outs += 1;
-        let number = self.counts.hand_outs;
+        self.hand_outs += 1;
+        let number = self.hand_outs;
         self.in_flight += 1;
         let slot = self.slots.get_mut(id);
         debug_assert_eq!(
@@ -317,14 +348,21 @@ impl<K> State<K> {
             waited = Some(latency);
             self.running.push_back(&mut self.slots, id);
         }
+        let slot = self.slots.get(id);
         let hand_out = HandOut {
             slot: id,
             number,
             cell: self.slots.cell(id),
-            priority: self.slots.get(id).priority,
+            priority: slot.priority,
+            ask: self.gated && !slot.passed,
             waited,
         };
-        self.settle(effects);
+        if hand_out.ask {
+            self.asking += 1;
+        } else {
+            self.counts.gets += 1;
+            self.settle(effects);
+        }
         Found::Work(hand_out)
     }
 
@@ -356,12 +394,18 @@ impl<K> State<K> {
         take: impl FnOnce(&mut Self, &mut Now<'_>, &mut Effects<K>) -> Found<R>,
         waiter: &mut Option<WaiterId>,
         waker: Option<Waker>,
+        poll_holds: bool,
         now: &mut Now<'_>,
         effects: &mut Effects<K>,
     ) -> Next<R> {
+        if poll_holds && self.holds.is_woken() {
+            return Next::PollHolds;
+        }
         let next = match take(self, now, effects) {
             Found::Work(work) => Next::Work(work),
             Found::End => Next::End,
+            // A condition that wakes itself: nobody else will wake the caller.
+            Found::Nothing if self.holds.is_woken() => return Next::LookAgain,
             Found::Nothing => {
                 let Some(waker) = waker else {
                     return Next::BringWaker;
@@ -389,12 +433,13 @@ impl<K> State<K> {
         effects: &mut Effects<K>,
     ) -> Option<Retired<K>> {
         self.slots.running(id, number)?;
-        self.in_flight -= 1;
+        let ran_for = self.end_run(id, now);
         self.counts.done += 1;
-        if let Some(timings) = &mut self.timings {
-            self.running.remove(&mut self.slots, id);
-            if let Some(started_at) = self.slots.get_mut(id).started_at.get() {
-                timings.work_duration.record(now.get().since(started_at));
+        if let (Some(timings), Some(ran_for)) = (&mut self.timings, ran_for) {
+            timings.work_duration.record(ran_for);
+            #[cfg(feature = "metrics")]
+            {
+                effects.worked_for = Some(ran_for);
             }
         }
         let slot = self.slots.get_mut(id);
@@ -410,6 +455,7 @@ impl<K> State<K> {
         again &= !cfg!(informant_mutant = "done_loses_the_dirty");
         let retired = if again {
             slot.priority = slot.next_priority;
+            slot.passed = false;
             self.make_ready(id, effects);
             None
         } else {
@@ -420,13 +466,20 @@ impl<K> State<K> {
         retired
     }
 
+    /// This slot is not in a worker's hands any more. Returns how long it was, when times are
+    /// measured.
+    #[inline]
+    pub(super) fn end_run(&mut self, id: SlotId, now: &mut Now<'_>) -> Option<Duration> {
+        self.in_flight -= 1;
+        self.timings?;
+        self.running.remove(&mut self.slots, id);
+        let started_at = self.slots.get(id).started_at.get()?;
+        Some(now.get().since(started_at))
+    }
+
     #[inline]
     fn forget_if_unused(&mut self, id: SlotId, effects: &mut Effects<K>) -> Option<Retired<K>> {
-        let slot = self.slots.get(id);
-        if slot.stage != Stage::Idle || slot.delay_at != NONE {
-            return None;
-        }
-        let retired = self.slots.remove(id);
+        let retired = self.slots.remove_unused(id)?;
         self.shrink(effects);
         Some(retired)
     }
@@ -449,8 +502,8 @@ impl<K> State<K> {
         effects.discard(waker);
         #[cfg(informant_mutant = "dropped_get_keeps_its_wake_up")]
         return;
-        if left.unused && !looked && !self.ready.is_empty() {
-            self.waiters.wake_one(effects.wakes());
+        if left.unused && !looked && (!self.ready.is_empty() || self.holds.is_woken()) {
+            self.wake_one(effects);
         }
     }
 }

@@ -3,9 +3,11 @@ mod adding;
 mod delaying;
 mod ending;
 mod getting;
+mod holding;
 mod limiting;
 mod model;
 mod oracle;
+mod sharing;
 mod stress;
 
 use super::{Item, ShutDown, WorkQueue, WorkQueueConfig};
