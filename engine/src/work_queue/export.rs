@@ -157,6 +157,7 @@ mod tests {
 
     /// I-W14
     #[test]
+    #[allow(clippy::float_cmp)] // Small whole numbers.
     fn a_named_queue_exports_what_it_counts() {
         let recorder = Recorder::default();
         let clock = ManualClock::new();
