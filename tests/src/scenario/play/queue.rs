@@ -86,6 +86,7 @@ impl<'a> QueuePlay<'a> {
             bound: settings.queue_bound,
             transform,
             clock: Some(stage.shared_clock()),
+            ..QueueConfig::default()
         });
         let handlers = specs
             .into_iter()
