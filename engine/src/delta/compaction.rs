@@ -21,8 +21,9 @@ use std::cmp::Ordering;
 /// How much of what is pending for one key is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Compaction {
-    /// Every delta, as client-go's `DeltaFIFO` does; only deletions in a row collapse. On while a
-    /// lossless handler is registered.
+    /// Every delta that says something, as client-go's `DeltaFIFO` does: deletions in a row
+    /// collapse, and an upsert that is the same as the one before it, or older, is none. On while
+    /// a lossless handler is registered.
     KeepAll,
     /// How the first life ended (if it did), how the last one ended (if another did), and the
     /// newest state: [`Compaction::DELTAS_PER_KEY`] at the most, whatever arrives.
@@ -67,6 +68,7 @@ pub(super) fn push<T>(
             }
         }
         (Some(known), new) if compacts => upsert(known, new, versioning),
+        (Some(known), new) if says_nothing(known, &new, versioning) => Ok(new),
         (_, delta) => Err(delta),
     };
     let delta = match merged {
@@ -103,6 +105,18 @@ fn upsert<T>(
         // The end of the known life shows only by the new one, and its last state is the known one.
         Upsert::Update | Upsert::Recreate => Err(new),
     }
+}
+
+/// True when an upsert behind another is the same, or older: whoever applies both drops it.
+fn says_nothing<T>(known: &Delta<T>, new: &Delta<T>, versioning: Versioning) -> bool {
+    let (Some(before), Some(after)) = (known.object(), new.object()) else {
+        return false;
+    };
+    !matches!(new, Delta::Deleted(_))
+        && matches!(
+            judge_upsert(identity(before), identity(after), versioning, true),
+            Upsert::Stale | Upsert::Unchanged
+        )
 }
 
 /// True when no stored state is overwritten by `before` that `after`, which is not older, leaves.

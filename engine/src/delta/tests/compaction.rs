@@ -201,12 +201,23 @@ fn deletions_in_a_row_collapse_to_the_one_that_knows_more() {
     );
 }
 
-/// I-DF3: nothing but deletions in a row collapses where everything is kept.
+/// I-DF3: every state is kept where everything is kept. The same state again is none (C034, C050):
+/// whoever applies both drops it, and it must not pile up while nobody does.
 #[test]
-fn equal_updates_do_not_collapse_where_everything_is_kept() {
-    let update = || Delta::Updated(state(1, 5));
+fn every_state_is_kept_once_where_everything_is_kept() {
+    let update = |version| Delta::Updated(state(1, version));
     assert_eq!(
-        compacted(&[update(), update(), update()]),
-        "[Updated(ns/a@5), Updated(ns/a@5), Updated(ns/a@5)]"
+        compacted(&[update(5), update(6), update(7)]),
+        "[Updated(ns/a@5), Updated(ns/a@6), Updated(ns/a@7)]"
+    );
+    assert_eq!(
+        compacted(&[update(5), update(5), update(6), update(5), update(6)]),
+        "[Updated(ns/a@5), Updated(ns/a@6)]"
+    );
+    let gone = || Delta::deleted(Deleted::known(state(1, 6)));
+    assert_eq!(
+        compacted(&[update(5), gone(), update(5)]),
+        "[Updated(ns/a@5), Deleted(ns/a@6, last @6), Updated(ns/a@5)]",
+        "behind a deletion it says something"
     );
 }
