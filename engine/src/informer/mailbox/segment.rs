@@ -5,9 +5,10 @@ use super::pending::PendingMap;
 use super::round::{Contents, Round, Shared};
 use crate::delta::SourceId;
 use crate::indexer::{Change, Effective};
-use crate::object::Cached;
-use std::collections::VecDeque;
+use crate::object::{Cached, ObjectKey};
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Something to be told, in the order of the queue it stands in.
 pub(super) enum Segment<T> {
@@ -16,7 +17,9 @@ pub(super) enum Segment<T> {
     /// The state that a late or restarted handler starts from, not unpacked yet.
     Start(Box<dyn Contents<T>>),
     Joined(std::vec::IntoIter<Cached<T>>),
-    Resync(Box<dyn Contents<T>>),
+    /// The objects that a resync announces, not unpacked yet, and the changes it came with: a key
+    /// among those is announced by its change.
+    Resync(Box<dyn Contents<T>>, Arc<Vec<Change<T>>>),
     Resynced(std::vec::IntoIter<Cached<T>>),
     Reset(SourceId),
     Replay,
@@ -26,7 +29,7 @@ impl<T> Segment<T> {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Net(_, range) | Self::Steps(_, range) => range.len(),
-            Self::Start(contents) | Self::Resync(contents) => contents.len(),
+            Self::Start(contents) | Self::Resync(contents, _) => contents.len(),
             Self::Joined(objects) | Self::Resynced(objects) => objects.len(),
             Self::Reset(_) | Self::Replay => 0,
         }
@@ -53,8 +56,7 @@ impl<T> Segment<T> {
                 .as_slice()
                 .iter()
                 .for_each(|object| pending.fold_joined(object)),
-            Self::Resync(contents) => contents
-                .objects()
+            Self::Resync(contents, changes) => unannounced(&**contents, changes)
                 .iter()
                 .for_each(|object| pending.fold_resynced(object)),
             Self::Resynced(objects) => objects
@@ -67,6 +69,14 @@ impl<T> Segment<T> {
         }
         graveyard.segments.push(self);
     }
+}
+
+/// What a resync has to announce beside the changes of the same batch.
+fn unannounced<T>(contents: &dyn Contents<T>, changes: &[Change<T>]) -> Vec<Cached<T>> {
+    let changed: HashSet<&ObjectKey> = changes.iter().map(Change::key).collect();
+    let mut objects = contents.objects();
+    objects.retain(|object| !changed.contains(object.key()));
+    objects
 }
 
 /// What is let go of under the lock and dropped after it: dropping may run a user's `Drop`.
@@ -123,7 +133,9 @@ impl<T> Work<T> {
             Self::Unpack { front, restarts } => Done::Unpacked {
                 front: match front {
                     Segment::Start(contents) => Segment::Joined(contents.objects().into_iter()),
-                    Segment::Resync(contents) => Segment::Resynced(contents.objects().into_iter()),
+                    Segment::Resync(contents, changes) => {
+                        Segment::Resynced(unannounced(&*contents, &changes).into_iter())
+                    }
                     other => other,
                 },
                 restarts,

@@ -102,7 +102,7 @@ impl<T> State<T> {
             }
             self.bound_behind(current, merges, graveyard);
         }
-        self.accept_resync(resync, current, graveyard);
+        self.accept_resync(resync, round, current, graveyard);
     }
 
     fn accept_exactly(
@@ -162,12 +162,19 @@ impl<T> State<T> {
         self.start(Some(contents));
     }
 
-    fn accept_resync(&mut self, due: bool, current: Current<'_, T>, graveyard: &mut Graveyard<T>) {
+    fn accept_resync(
+        &mut self,
+        due: bool,
+        round: &Round<T>,
+        current: Current<'_, T>,
+        graveyard: &mut Graveyard<T>,
+    ) {
         if self.policy.is_lossless() && !self.overflowing && self.resync.is_none() {
             // In its place among the changes. One that waits stands for those that come due meanwhile.
-            let waits = |segment: &Segment<T>| matches!(segment, Segment::Resync(_));
+            let waits = |segment: &Segment<T>| matches!(segment, Segment::Resync(..));
             if due && !self.queue.iter().any(waits) {
-                self.queue.push_back(Segment::Resync(current()));
+                let changes = round.net.items.clone();
+                self.queue.push_back(Segment::Resync(current(), changes));
             }
         } else if due || self.resync.is_some() {
             let moved_on = self.resync.replace(current());
@@ -296,7 +303,7 @@ impl<T> State<T> {
     fn next_of_queue(&mut self) -> Next<T> {
         let front = self.queue.front_mut().expect("the caller looked");
         let chunk = match front {
-            Segment::Start(_) | Segment::Resync(_) => {
+            Segment::Start(_) | Segment::Resync(..) => {
                 self.busy = true;
                 let front = self.queue.pop_front().expect("looked at above");
                 return Next::Work(Work::Unpack {
