@@ -73,9 +73,9 @@ impl<T> Segment<T> {
 
 /// What a resync has to announce beside the changes of the same batch.
 fn unannounced<T>(contents: &dyn Contents<T>, changes: &[Change<T>]) -> Vec<Cached<T>> {
-    let changed: HashSet<&ObjectKey> = changes.iter().map(Change::key).collect();
+    let told: HashSet<&ObjectKey> = changes.iter().map(Change::key).collect();
     let mut objects = contents.objects();
-    objects.retain(|object| !changed.contains(object.key()));
+    objects.retain(|object| !told.contains(object.key()));
     objects
 }
 
