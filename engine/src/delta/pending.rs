@@ -13,15 +13,10 @@ const UNKNOWN_BAD_LIMIT: usize = 128;
 
 /// A part of what was pending, in the order of the parts.
 pub(super) enum Part<T> {
-    /// Changes by key. `since[i]` is what the source of `groups[i]` had reached before the oldest
-    /// input of that group: as long as the group waits, it has come that far and no further.
-    Changes {
-        groups: Vec<KeyDeltas<T>>,
-        since: Vec<ResourceVersion>,
-    },
+    /// Changes by key.
+    Changes(Vec<KeyDeltas<T>>),
     Replace {
         replace: Replace<T>,
-        since: ResourceVersion,
         /// How lives ended that the relist superseded.
         ends: Ends<T>,
     },
@@ -32,7 +27,6 @@ pub(super) enum Part<T> {
 /// The changes since the last relist.
 struct Segment<T> {
     groups: Vec<KeyDeltas<T>>,
-    since: Vec<ResourceVersion>,
     /// Beside the groups, so that a growing table need not look at any object.
     hashes: Vec<u64>,
     /// Positions in `groups` by key: the newest group of each.
@@ -52,17 +46,9 @@ struct Reached {
 impl<T> Part<T> {
     fn copy(&self) -> Self {
         match self {
-            Self::Changes { groups, since } => Self::Changes {
-                groups: groups.clone(),
-                since: since.clone(),
-            },
-            Self::Replace {
-                replace,
-                since,
-                ends,
-            } => Self::Replace {
+            Self::Changes(groups) => Self::Changes(groups.clone()),
+            Self::Replace { replace, ends } => Self::Replace {
                 replace: replace.clone(),
-                since: since.clone(),
                 ends: ends.clone(),
             },
             Self::Bad(source, object) => Self::Bad(*source, object.clone()),
@@ -101,7 +87,6 @@ impl<T> Segment<T> {
     fn new(by_key: HashTable<u32>) -> Self {
         Self {
             groups: Vec::new(),
-            since: Vec::new(),
             hashes: Vec::new(),
             by_key,
             bad: Vec::new(),
@@ -117,14 +102,7 @@ impl<T> Segment<T> {
     }
 
     /// Begin a group: the newest one of its key from now on.
-    fn begin(
-        &mut self,
-        hash: u64,
-        source: SourceId,
-        delta: Delta<T>,
-        since: ResourceVersion,
-        known: Option<usize>,
-    ) {
+    fn begin(&mut self, hash: u64, source: SourceId, delta: Delta<T>, known: Option<usize>) {
         let at = position(self.groups.len());
         let Self { hashes, by_key, .. } = self;
         let of_older =
@@ -135,12 +113,11 @@ impl<T> Segment<T> {
                 by_key.insert_unique(hash, at, |&at| hashes[at as usize]);
             }
         }
-        self.append(hash, source, delta, since);
+        self.append(hash, source, delta);
     }
 
-    fn append(&mut self, hash: u64, source: SourceId, delta: Delta<T>, since: ResourceVersion) {
+    fn append(&mut self, hash: u64, source: SourceId, delta: Delta<T>) {
         self.hashes.push(hash);
-        self.since.push(since);
         self.groups.push(KeyDeltas {
             source,
             deltas: smallvec::smallvec![delta],
@@ -148,11 +125,9 @@ impl<T> Segment<T> {
     }
 
     fn into_parts(self, parts: &mut Vec<Part<T>>) {
-        let Self {
-            groups, since, bad, ..
-        } = self;
+        let Self { groups, bad, .. } = self;
         if !groups.is_empty() {
-            parts.push(Part::Changes { groups, since });
+            parts.push(Part::Changes(groups));
         }
         parts.extend(bad.into_iter().map(|(source, bad)| Part::Bad(source, bad)));
     }
@@ -206,10 +181,10 @@ impl<T> Pending<T> {
         compaction: Compaction,
     ) -> Option<Delta<T>> {
         self.inputs += 1;
-        let since = self.reach(source, delta.resource_version(), false);
+        self.reach(source, delta.resource_version(), false);
         if self.mode == QueueMode::Ordered {
             self.keys += 1;
-            self.open.append(hash, source, delta, since);
+            self.open.append(hash, source, delta);
             return None;
         }
         self.release(&delta);
@@ -228,7 +203,7 @@ impl<T> Pending<T> {
             // Another source: its deltas come after, in a group of their own.
         }
         self.keys += 1;
-        self.open.begin(hash, source, delta, since, known);
+        self.open.begin(hash, source, delta, known);
         None
     }
 
@@ -299,12 +274,14 @@ impl<T> Pending<T> {
     ) -> Superfluous<T> {
         self.inputs += 1;
         let version = replace.resource_version.clone();
-        let since = self.reach(replace.source, &version, replace.reset);
-        self.close();
-        let mut relist = Relist::new(replace, since.clone());
         // A list that is older than what its source said before is no authority over that. (The
         // reflector refuses such lists.)
-        let goes_back = !relist.is_reset() && version.is_older_than(&since, self.versioning);
+        let reached = self.reached.iter().find(|r| r.source == replace.source);
+        let goes_back = !replace.reset
+            && reached.is_some_and(|r| version.is_older_than(&r.version, self.versioning));
+        self.reach(replace.source, &version, replace.reset);
+        self.close();
+        let mut relist = Relist::new(replace);
         let keep_all = self.mode == QueueMode::Ordered || compaction == Compaction::KeepAll;
         if relist.is_reset() || !(keep_all || goes_back) {
             self.earlier = relist.supersede(std::mem::take(&mut self.earlier));
@@ -353,7 +330,6 @@ impl<T> Pending<T> {
     pub(super) fn copy(&self) -> Taken<T> {
         let open = Segment {
             groups: self.open.groups.clone(),
-            since: self.open.since.clone(),
             bad: self.open.bad.clone(),
             ..Segment::new(HashTable::new())
         };
@@ -372,32 +348,22 @@ impl<T> Pending<T> {
 
     /// The source has come this far: never back, except in a reset, so that how far a batch comes
     /// does not depend on where one ends. An input without a version says nothing about that.
-    /// Returns how far the source had come before.
-    fn reach(
-        &mut self,
-        source: SourceId,
-        version: &ResourceVersion,
-        reset: bool,
-    ) -> ResourceVersion {
+    fn reach(&mut self, source: SourceId, version: &ResourceVersion, reset: bool) {
+        if version.is_empty() {
+            return;
+        }
         let known = self.reached.iter_mut().find(|known| known.source == source);
         let Some(known) = known else {
-            if !version.is_empty() {
-                self.reached.push(Reached {
-                    source,
-                    version: version.clone(),
-                    contributed: true,
-                });
-            }
-            return ResourceVersion::empty();
+            self.reached.push(Reached {
+                source,
+                version: version.clone(),
+                contributed: true,
+            });
+            return;
         };
-        if version.is_empty() {
-            return known.version.clone();
-        }
         known.contributed = true;
         if reset || !version.is_older_than(&known.version, self.versioning) {
-            std::mem::replace(&mut known.version, version.clone())
-        } else {
-            known.version.clone()
+            known.version.clone_from(version);
         }
     }
 }
@@ -408,10 +374,8 @@ impl<T> Taken<T> {
         let mut steps = Vec::with_capacity(self.parts.len());
         for part in self.parts {
             steps.push(match part {
-                Part::Changes { groups, .. } => Step::Changes(groups),
-                Part::Replace {
-                    mut replace, ends, ..
-                } => {
+                Part::Changes(groups) => Step::Changes(groups),
+                Part::Replace { mut replace, ends } => {
                     replace.superseded_deletes = ends.into_deletes();
                     Step::Replace(replace)
                 }

@@ -23,7 +23,6 @@ pub(super) struct Superfluous<T> {
 /// A relist on its way into the queue.
 pub(super) struct Relist<T> {
     replace: Replace<T>,
-    since: ResourceVersion,
     /// A reset: what its source said before belongs to an abandoned epoch and is void.
     voids: bool,
     /// Keys whose objects in the list cannot be used: they keep the last good state that was queued.
@@ -99,7 +98,7 @@ impl Lives {
 }
 
 impl<T> Relist<T> {
-    pub(super) fn new(replace: Replace<T>, since: ResourceVersion) -> Self {
+    pub(super) fn new(replace: Replace<T>) -> Self {
         Self {
             voids: replace.reset,
             unusable: replace
@@ -108,7 +107,6 @@ impl<T> Relist<T> {
                 .filter_map(|bad| bad.key.clone())
                 .collect(),
             replace,
-            since,
             ends: Ends::new(),
             superfluous: Superfluous {
                 items: Vec::new(),
@@ -126,50 +124,29 @@ impl<T> Relist<T> {
 
     /// Take out what the source queued before; what others queued is left.
     pub(super) fn supersede(&mut self, earlier: Vec<Part<T>>) -> Vec<Part<T>> {
-        let mut first = None;
-        let kept = earlier
+        earlier
             .into_iter()
-            .flat_map(|part| self.supersede_part(part, &mut first))
-            .collect();
-        if let Some(since) = first {
-            self.since = since;
-        }
-        kept
+            .flat_map(|part| self.supersede_part(part))
+            .collect()
     }
 
-    fn supersede_part(
-        &mut self,
-        part: Part<T>,
-        first: &mut Option<ResourceVersion>,
-    ) -> Vec<Part<T>> {
+    fn supersede_part(&mut self, part: Part<T>) -> Vec<Part<T>> {
         match part {
-            Part::Replace {
-                replace,
-                since,
-                ends,
-            } if self.is_mine(replace.source) => {
-                let last_good = self.last_good(&replace, &ends, &since);
-                first.get_or_insert(since);
+            Part::Replace { replace, ends } if self.is_mine(replace.source) => {
+                let last_good = self.last_good(&replace, &ends);
                 self.take_list(replace, ends);
                 last_good
             }
-            Part::Changes { groups, since } => {
-                let (groups, since) = groups
-                    .into_iter()
-                    .zip(since)
-                    .filter_map(|(group, since)| {
-                        if !self.covers(&group) {
-                            return Some((group, since));
-                        }
-                        first.get_or_insert(since);
-                        self.take_group(group);
-                        None
-                    })
-                    .unzip::<_, _, Vec<_>, Vec<_>>();
-                if groups.is_empty() {
+            Part::Changes(groups) => {
+                let (covered, kept): (Vec<_>, Vec<_>) =
+                    groups.into_iter().partition(|group| self.covers(group));
+                for group in covered {
+                    self.take_group(group);
+                }
+                if kept.is_empty() {
                     return Vec::new();
                 }
-                vec![Part::Changes { groups, since }]
+                vec![Part::Changes(kept)]
             }
             Part::Bad(source, _) if self.is_mine(source) => Vec::new(),
             other => vec![other],
@@ -180,15 +157,12 @@ impl<T> Relist<T> {
     /// the same version): nothing happened in between, and a list is a state, not an event.
     pub(super) fn supersede_last(&mut self, last: Part<T>, same_version: bool) -> Vec<Part<T>> {
         match last {
-            Part::Replace {
-                replace,
-                since,
-                ends,
-            } if self.is_mine(replace.source)
-                && (!same_version || replace.resource_version == self.replace.resource_version) =>
+            Part::Replace { replace, ends }
+                if self.is_mine(replace.source)
+                    && (!same_version
+                        || replace.resource_version == self.replace.resource_version) =>
             {
-                let last_good = self.last_good(&replace, &ends, &since);
-                self.since = since;
+                let last_good = self.last_good(&replace, &ends);
                 self.take_list(replace, ends);
                 last_good
             }
@@ -197,12 +171,7 @@ impl<T> Relist<T> {
     }
 
     /// What an older list says about the keys whose objects in this one cannot be used.
-    fn last_good(
-        &mut self,
-        older: &Replace<T>,
-        ends: &Ends<T>,
-        since: &ResourceVersion,
-    ) -> Vec<Part<T>> {
+    fn last_good(&mut self, older: &Replace<T>, ends: &Ends<T>) -> Vec<Part<T>> {
         if self.unusable.is_empty() || self.voids {
             return Vec::new();
         }
@@ -237,7 +206,7 @@ impl<T> Relist<T> {
         [known, gone, states]
             .map(|deltas: Vec<_>| {
                 self.kept_keys += deltas.len();
-                changes(older.source, deltas, since)
+                changes(older.source, deltas)
             })
             .into_iter()
             .flatten()
@@ -287,7 +256,6 @@ impl<T> Relist<T> {
     pub(super) fn finish(self) -> (Part<T>, Superfluous<T>) {
         let part = Part::Replace {
             replace: self.replace,
-            since: self.since,
             ends: self.ends,
         };
         (part, self.superfluous)
@@ -295,18 +263,13 @@ impl<T> Relist<T> {
 }
 
 /// One change a key.
-fn changes<T>(source: SourceId, deltas: Vec<Delta<T>>, since: &ResourceVersion) -> Option<Part<T>> {
+fn changes<T>(source: SourceId, deltas: Vec<Delta<T>>) -> Option<Part<T>> {
     if deltas.is_empty() {
         return None;
     }
-    Some(Part::Changes {
-        since: vec![since.clone(); deltas.len()],
-        groups: deltas
-            .into_iter()
-            .map(|delta| KeyDeltas {
-                source,
-                deltas: smallvec::smallvec![delta],
-            })
-            .collect(),
-    })
+    let group = |delta| KeyDeltas {
+        source,
+        deltas: smallvec::smallvec![delta],
+    };
+    Some(Part::Changes(deltas.into_iter().map(group).collect()))
 }
