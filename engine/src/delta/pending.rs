@@ -80,7 +80,7 @@ pub(super) struct Taken<T> {
 
 /// The hash by which a key is found here.
 pub(super) fn hash_of(hasher: &RandomState, key: &ObjectKey) -> u64 {
-    hasher.hash_one(key.as_str())
+    hasher.hash_one(key)
 }
 
 impl<T> Segment<T> {

@@ -1,4 +1,5 @@
 //! `namespace/name` keys: stored once, looked up without allocating.
+use super::key_hash;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -27,6 +28,8 @@ enum Form<'a> {
     Name(&'a str),
     /// The parts, whose namespace is not empty.
     Parts(&'a str, &'a str),
+    /// A key that is owned elsewhere: its bytes need no second look at whether they are text.
+    Stored(&'a ObjectKey),
 }
 
 impl<'a> KeyRef<'a> {
@@ -64,6 +67,17 @@ impl<'a> KeyRef<'a> {
                 None | Some(0) => ("", text),
                 Some(slash) => (&text[..slash], &text[slash + 1..]),
             },
+            Form::Stored(key) => (key.namespace(), key.name()),
+        }
+    }
+
+    /// The joined text, where it lies joined in memory.
+    #[inline]
+    fn joined(&self) -> Option<&'a [u8]> {
+        match self.0 {
+            Form::Joined(text) => Some(text.as_bytes()),
+            Form::Stored(key) => Some(key.bytes()),
+            Form::Name(_) | Form::Parts(..) => None,
         }
     }
 
@@ -82,6 +96,9 @@ impl<'a> KeyRef<'a> {
     /// An owned copy.
     #[must_use]
     pub fn to_owned(&self) -> ObjectKey {
+        if let Form::Stored(key) = self.0 {
+            return key.clone();
+        }
         let (namespace, name) = self.parts();
         ObjectKey(Text::join(namespace, name))
     }
@@ -91,6 +108,7 @@ impl<'a> KeyRef<'a> {
     fn is_text(&self, text: &[u8]) -> bool {
         match self.0 {
             Form::Joined(joined) => joined.as_bytes() == text,
+            Form::Stored(key) => key.bytes() == text,
             Form::Name(name) => name.as_bytes() == text && !name.contains('/'),
             Form::Parts(namespace, name) => {
                 let slash = namespace.len();
@@ -115,23 +133,26 @@ impl<'a> KeyRef<'a> {
 }
 
 impl Hash for KeyRef<'_> {
-    /// By parts, each in one go. The joined text would be one write less, but parts would have to
-    /// be joined in memory first, and reading back what was just written in pieces stalls.
+    /// As the joined text, whatever the form.
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let (namespace, name) = self.parts();
-        state.write(namespace.as_bytes());
-        state.write(name.as_bytes());
+        match self.0 {
+            Form::Joined(text) | Form::Name(text) => key_hash::joined(text.as_bytes(), state),
+            Form::Stored(key) => key_hash::joined(key.bytes(), state),
+            Form::Parts(namespace, name) => {
+                key_hash::parts(namespace.as_bytes(), name.as_bytes(), state);
+            }
+        }
     }
 }
 
 impl PartialEq for KeyRef<'_> {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        match (self.0, other.0) {
-            (Form::Joined(text), _) => other.is_text(text.as_bytes()),
-            (_, Form::Joined(text)) => self.is_text(text.as_bytes()),
-            _ => self.parts() == other.parts(),
+        match (self.joined(), other.joined()) {
+            (Some(text), _) => other.is_text(text),
+            (_, Some(text)) => self.is_text(text),
+            (None, None) => self.parts() == other.parts(),
         }
     }
 }
@@ -182,6 +203,7 @@ impl fmt::Display for KeyRef<'_> {
         match self.0 {
             Form::Joined(text) | Form::Name(text) => f.write_str(text),
             Form::Parts(namespace, name) => write!(f, "{namespace}/{name}"),
+            Form::Stored(key) => f.write_str(key.as_str()),
         }
     }
 }
@@ -302,8 +324,9 @@ impl ObjectKey {
 
     /// The borrowed form, which every look-up takes.
     #[must_use]
+    #[inline]
     pub fn as_ref(&self) -> KeyRef<'_> {
-        KeyRef(Form::Joined(self.as_str()))
+        KeyRef(Form::Stored(self))
     }
 
     /// True when this is the owned form of `key`.
@@ -341,9 +364,7 @@ impl Ord for ObjectKey {
 impl Hash for ObjectKey {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let (namespace, name) = self.halves();
-        state.write(namespace);
-        state.write(name);
+        key_hash::joined(self.bytes(), state);
     }
 }
 

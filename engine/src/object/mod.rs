@@ -6,6 +6,7 @@
 //! inline, shared by the cache, its readers and the handlers from then on.
 mod cached;
 mod key;
+mod key_hash;
 mod meta;
 mod resource_version;
 mod uid;
