@@ -1,6 +1,6 @@
 //! What the consumer takes: everything that was pending, as one unit of publication.
 use super::{Delta, HandlerId, SourceId};
-use crate::object::{Cached, ResourceVersion};
+use crate::object::{Cached, ObjectKey, ResourceVersion};
 use crate::source::BadObject;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -113,6 +113,14 @@ impl<T> Batch<T> {
             versions: smallvec::smallvec![(source, version)],
             inputs: 1,
         }
+    }
+
+    /// The first key that is changed by itself, if the batch begins with such.
+    pub(crate) fn first_key(&self) -> Option<&ObjectKey> {
+        let Some(Step::Changes(groups)) = self.steps.first() else {
+            return None;
+        };
+        Some(groups.first()?.deltas.first()?.key())
     }
 
     /// A batch with nothing in it.

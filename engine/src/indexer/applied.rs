@@ -49,7 +49,7 @@ pub struct Change<T> {
     pub new: Option<Cached<T>>,
     /// Set when `old` is over: the key is gone, or `new` is another object of the same key (then
     /// the change is a delete followed by an add).
-    pub deleted: Option<Deleted<T>>,
+    pub deleted: Option<Box<Deleted<T>>>,
     /// `new` was in the first list of its source.
     pub initial: bool,
 }
@@ -92,7 +92,7 @@ pub enum Effective<T> {
     /// The stored object is gone.
     Deleted {
         /// How it ended; `last` is always set.
-        deleted: Deleted<T>,
+        deleted: Box<Deleted<T>>,
     },
 }
 

@@ -15,6 +15,10 @@ pub(crate) struct Posting {
 }
 
 impl Posting {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }

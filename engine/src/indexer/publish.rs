@@ -25,7 +25,7 @@
 //! Retired versions stay in the writer's hands, so the last drop by a reader frees nothing. Those
 //! that are of no more use are taken apart in slices, after a publish and from `maintain`.
 use super::index::IndexDriver;
-use super::table::Op;
+use super::table::{Op, READ_AHEAD, Table};
 use super::view::View;
 use crate::object::Cached;
 use crate::sync::Root;
@@ -70,8 +70,10 @@ pub(super) struct Publisher<T> {
     retired: VecDeque<Arc<View<T>>>,
     /// What readers hold and will not be used again.
     held: VecDeque<Arc<View<T>>>,
-    log: VecDeque<(u64, Vec<Op<Cached<T>>>)>,
+    log: VecDeque<(u64, Vec<Operation<T>>)>,
     log_operations: usize,
+    /// Empty lists of operations, to be filled again.
+    empty_ops: Vec<Vec<Operation<T>>>,
     /// Versions that are being taken apart.
     stale: Vec<View<T>>,
 }
@@ -84,6 +86,7 @@ impl<T: Send + Sync + 'static> Publisher<T> {
             held: VecDeque::new(),
             log: VecDeque::new(),
             log_operations: 0,
+            empty_ops: Vec::new(),
             stale: Vec::new(),
         }
     }
@@ -93,13 +96,19 @@ impl<T: Send + Sync + 'static> Publisher<T> {
     }
 
     /// A version equal to the current one that nobody else can see, to be changed and published.
-    pub(super) fn prepare(&mut self, drivers: &Drivers<T>) -> Arc<View<T>> {
+    ///
+    /// `next` is the hash of the key that is going to be looked at first, or nothing.
+    pub(super) fn prepare(&mut self, drivers: &Drivers<T>, next: Option<u64>) -> Arc<View<T>> {
         for at in (0..self.retired.len()).rev() {
             if self.can_catch_up(self.retired[at].sequence)
                 && Arc::get_mut(&mut self.retired[at]).is_some()
             {
                 let mut version = self.retired.remove(at).expect("the position is in range");
                 let view = Arc::get_mut(&mut version).expect("nobody held it a line ago");
+                // Both at once: what the replay reads, and what comes after it.
+                if let Some(hash) = next {
+                    view.table.read_ahead(&[hash]);
+                }
                 self.catch_up(view, drivers);
                 return version;
             }
@@ -117,16 +126,30 @@ impl<T: Send + Sync + 'static> Publisher<T> {
         *first <= sequence + 1
     }
 
-    fn catch_up(&self, view: &mut View<T>, drivers: &Drivers<T>) {
-        let first = self
-            .log
-            .partition_point(|(stamp, _)| *stamp <= view.sequence);
+    /// Bring `view`, which is not among the retired versions, up to the current version. What none
+    /// of them needs is not copied out of the log but taken.
+    fn catch_up(&mut self, view: &mut View<T>, drivers: &Drivers<T>) {
+        let others = self.retired.iter().map(|version| version.sequence).min();
+        let others = others.unwrap_or(self.current.sequence);
         #[cfg(informant_mutant = "skip_replay")]
-        let first = (first + 1).min(self.log.len());
-        for (stamp, ops) in self.log.range(first..) {
-            for op in ops {
-                view.table.replay(op, *stamp);
+        let skipped = view.sequence + 1;
+        #[cfg(not(informant_mutant = "skip_replay"))]
+        let skipped = view.sequence;
+        while let Some((stamp, _)) = self.log.front()
+            && *stamp <= others
+        {
+            let Some((stamp, mut ops)) = self.log.pop_front() else {
+                break;
+            };
+            self.log_operations -= ops.len();
+            if stamp > skipped {
+                replay(&mut view.table, &mut ops, stamp);
             }
+            self.recycle(ops);
+        }
+        let first = self.log.partition_point(|(stamp, _)| *stamp <= skipped);
+        for (stamp, ops) in self.log.range(first..) {
+            replay(&mut view.table, &mut ops.clone(), *stamp);
         }
         for (part, driver) in view.indexes.iter_mut().zip(drivers) {
             #[cfg(informant_mutant = "index_not_replayed")]
@@ -138,8 +161,22 @@ impl<T: Send + Sync + 'static> Publisher<T> {
         // What is small is not logged but copied.
         view.versions.clone_from(&self.current.versions);
         view.epoch = self.current.epoch;
-        view.quarantine = self.current.quarantine.clone();
+        if !Arc::ptr_eq(&view.quarantine, &self.current.quarantine) {
+            view.quarantine = self.current.quarantine.clone();
+        }
         view.sequence = self.current.sequence;
+    }
+
+    /// An empty list for the operations of the next version.
+    pub(super) fn empty_ops(&mut self) -> Vec<Operation<T>> {
+        self.empty_ops.pop().unwrap_or_default()
+    }
+
+    fn recycle(&mut self, mut ops: Vec<Operation<T>>) {
+        if self.empty_ops.len() < SPARES && ops.capacity() <= LOG_LIMIT_MIN {
+            ops.clear();
+            self.empty_ops.push(ops);
+        }
     }
 
     /// Operations that one batch may log.
@@ -153,7 +190,7 @@ impl<T: Send + Sync + 'static> Publisher<T> {
         &mut self,
         root: &Root<View<T>>,
         version: Arc<View<T>>,
-        ops: Option<Vec<Op<Cached<T>>>>,
+        ops: Option<Vec<Operation<T>>>,
         drivers: &mut Drivers<T>,
     ) {
         debug_assert_eq!(version.sequence, self.current.sequence + 1);
@@ -188,7 +225,35 @@ impl<T: Send + Sync + 'static> Publisher<T> {
 
     /// Bound the log and the pool, and let go of what is beyond them.
     fn give_up_laggards(&mut self, drivers: &mut Drivers<T>) {
-        let limit = LOG_LIMIT_MIN.max(self.current.len() / LOG_PART_OF_CACHE);
+        let (needed_from, limit) = self.needed();
+        let mut trimmed = None;
+        while let Some((stamp, ops)) = self.log.front()
+            && (*stamp <= needed_from || self.log_operations > limit)
+        {
+            // The newest entry stays, however large: it is what the next publish replays.
+            if *stamp == self.current.sequence {
+                break;
+            }
+            self.log_operations -= ops.len();
+            trimmed = Some(*stamp);
+            if let Some((_, ops)) = self.log.pop_front() {
+                self.recycle(ops);
+            }
+        }
+        if let Some(stamp) = trimmed {
+            for driver in drivers.iter_mut().flatten() {
+                driver.trim(stamp);
+            }
+        }
+        self.let_go_of_laggards();
+    }
+
+    /// The version from which on the log is needed, and how many operations that may be.
+    fn needed(&mut self) -> (u64, usize) {
+        // Usually there is one, and it was the current version until now.
+        if let [only] = self.retired.make_contiguous() {
+            return (only.sequence, usize::MAX);
+        }
         // Enough versions that nobody holds are ready: what only older ones need can go.
         let mut ready = 0;
         let mut needed_from = self.current.sequence;
@@ -201,24 +266,10 @@ impl<T: Send + Sync + 'static> Publisher<T> {
                 ready += 1;
             }
         }
-        let mut trimmed = None;
-        while let Some((stamp, ops)) = self.log.front()
-            && (*stamp <= needed_from || self.log_operations > limit)
-        {
-            // The newest entry stays, however large: it is what the next publish replays.
-            if *stamp == self.current.sequence {
-                break;
-            }
-            self.log_operations -= ops.len();
-            trimmed = Some(*stamp);
-            self.log.pop_front();
-        }
-        if let Some(stamp) = trimmed {
-            for driver in drivers.iter_mut().flatten() {
-                driver.trim(stamp);
-            }
-        }
-        self.let_go_of_laggards();
+        // A spare version that is never needed must not keep what it would have to replay.
+        let of_cache = self.current.len() / LOG_PART_OF_CACHE;
+        let limit = if ready > 1 { 0 } else { of_cache };
+        (needed_from, limit.max(LOG_LIMIT_MIN))
     }
 
     /// Retired versions that can't catch up any more are of no use but to their readers.
@@ -264,15 +315,17 @@ impl<T: Send + Sync + 'static> Publisher<T> {
     /// Bring the spare versions up to date, so that they keep no object alive that the current
     /// version has let go, and free a slice of what is stale. True when nothing is left to do.
     pub(super) fn maintain(&mut self, drivers: &mut Drivers<T>, chunks: usize) -> bool {
-        let mut retired = std::mem::take(&mut self.retired);
-        for version in &mut retired {
+        for _ in 0..self.retired.len() {
+            let Some(mut version) = self.retired.pop_front() else {
+                break;
+            };
             if self.can_catch_up(version.sequence)
-                && let Some(view) = Arc::get_mut(version)
+                && let Some(view) = Arc::get_mut(&mut version)
             {
                 self.catch_up(view, drivers);
             }
+            self.retired.push_back(version);
         }
-        self.retired = retired;
         let all_current = self
             .retired
             .iter()
@@ -288,5 +341,21 @@ impl<T: Send + Sync + 'static> Publisher<T> {
         self.let_go_of_laggards();
         self.look_at_held(usize::MAX);
         self.free(chunks)
+    }
+}
+
+/// Do `ops` to another version of the table, and leave them empty.
+fn replay<T>(table: &mut Table<Cached<T>>, ops: &mut Vec<Operation<T>>, stamp: u64) {
+    let mut rest = ops.drain(..);
+    loop {
+        let window = rest.as_slice();
+        let window = window.len().min(READ_AHEAD);
+        if window == 0 {
+            return;
+        }
+        table.read_ops_ahead(&rest.as_slice()[..window]);
+        for op in rest.by_ref().take(window) {
+            table.replay(op, stamp);
+        }
     }
 }

@@ -35,6 +35,11 @@ impl<T> Lane for Cached<T> {
     fn hash(&self, hasher: &RandomState) -> u64 {
         hasher.hash_one(self.key())
     }
+
+    #[inline]
+    fn read_ahead(&self) -> u64 {
+        Cached::read_ahead(self)
+    }
 }
 
 impl<T> Clone for View<T> {

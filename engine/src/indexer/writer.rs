@@ -1,6 +1,6 @@
 //! The write side: one writer, which applies batches.
 use super::applied::{Applied, IndexFailure};
-use super::apply::{Log, Preparation};
+use super::apply::{Log, Positions, Preparation};
 use super::builder::IndexDeclaration;
 use super::index::{IndexConflict, UnknownIndex};
 use super::owners::Owners;
@@ -28,6 +28,7 @@ pub struct IndexWriter<T: Send + Sync + 'static> {
     publisher: Publisher<T>,
     drivers: Drivers<T>,
     owners: Owners,
+    positions: Positions,
     effective: bool,
 }
 
@@ -42,6 +43,7 @@ impl<T: Send + Sync + 'static> IndexWriter<T> {
             publisher,
             drivers,
             owners: Owners::default(),
+            positions: Positions::default(),
             effective: false,
         }
     }
@@ -66,7 +68,9 @@ impl<T: Send + Sync + 'static> IndexWriter<T> {
     /// Time is proportional to what the batch changes (for a relist: to the list), never to the
     /// number of readers or of held snapshots.
     pub fn apply(&mut self, batch: Batch<T>) -> Applied<T> {
-        let mut version = self.publisher.prepare(&self.drivers);
+        let hasher = self.publisher.current().table.hasher();
+        let next = batch.first_key().map(|key| hasher.hash_one(key));
+        let mut version = self.publisher.prepare(&self.drivers, next);
         let limit = self.publisher.batch_limit();
         for driver in self.drivers.iter_mut().flatten() {
             driver.begin(limit);
@@ -78,9 +82,11 @@ impl<T: Send + Sync + 'static> IndexWriter<T> {
             &mut self.owners,
             self.shared.freshness.versioning,
             self.effective,
-            Log::new(limit),
+            Log::new(limit, self.publisher.empty_ops()),
+            std::mem::take(&mut self.positions),
         );
-        let (log, applied) = preparation.run(batch);
+        let (log, applied, positions) = preparation.run(batch);
+        self.positions = positions;
         self.publish(version, log.finish());
         applied
     }
@@ -117,7 +123,7 @@ impl<T: Send + Sync + 'static> IndexWriter<T> {
                 name: index.name.to_string(),
             });
         }
-        let mut version = self.publisher.prepare(&self.drivers);
+        let mut version = self.publisher.prepare(&self.drivers, None);
         let view = unpublished(&mut version);
         view.sequence += 1;
         let mut driver = (index.make)(view.table.hasher().clone());
@@ -155,7 +161,7 @@ impl<T: Send + Sync + 'static> IndexWriter<T> {
                     .collect(),
             });
         };
-        let mut version = self.publisher.prepare(&self.drivers);
+        let mut version = self.publisher.prepare(&self.drivers, None);
         let view = unpublished(&mut version);
         view.sequence += 1;
         // The position stays empty, so that handles of other indexes keep theirs.

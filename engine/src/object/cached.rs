@@ -79,6 +79,13 @@ impl<T> Cached<T> {
         }
     }
 
+    /// Read the ends of what the handle points to, so that it is near when it is looked at; the
+    /// result means nothing.
+    #[inline]
+    pub(crate) fn read_ahead(&self) -> u64 {
+        Arc::strong_count(&self.0) as u64 ^ self.0.resource_version.as_number().unwrap_or(0)
+    }
+
     /// True when both handles are the same cached object, not merely equal ones.
     #[must_use]
     #[inline]

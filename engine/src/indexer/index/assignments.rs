@@ -30,10 +30,11 @@ pub(crate) enum Assigned {
 }
 
 impl Assignments {
-    /// True when the slot has exactly this one value: the common case of an update.
+    /// The value of a slot that has exactly one.
     #[inline]
-    pub(crate) fn is_just(&self, slot: Slot, value: ValueId) -> bool {
-        self.slots.get(slot.0 as usize) == Some(&value)
+    pub(crate) fn only(&self, slot: Slot) -> Option<ValueId> {
+        let code = *self.slots.get(slot.0 as usize)?;
+        (code & MANY == 0).then_some(code)
     }
 
     /// Set what a slot has, and return what it had.

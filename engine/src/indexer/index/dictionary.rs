@@ -10,6 +10,9 @@ pub(crate) struct Dictionary<V> {
     hasher: RandomState,
     ids: HashTable<ValueId>,
     values: Slab<Value<V>>,
+    /// Values that perhaps nobody uses. They are kept while a version is prepared, since what the
+    /// index functions said ahead of time may name them.
+    idle: Vec<ValueId>,
 }
 
 struct Value<V> {
@@ -25,10 +28,12 @@ impl<V: Hash + Eq> Dictionary<V> {
             hasher,
             ids: HashTable::new(),
             values: Slab::new(),
+            idle: Vec::new(),
         }
     }
 
-    /// The id of a value, new if need be. A new value has no uses yet: see [`Dictionary::forget_unused`].
+    /// The id of a value, new if need be. A new value has no uses yet, and is forgotten
+    /// by the next [`Dictionary::forget_unused`] if it stays so.
     pub(crate) fn intern<Q>(&mut self, value: &Q, own: impl FnOnce() -> V) -> ValueId
     where
         Q: Hash + Equivalent<V> + ?Sized,
@@ -67,10 +72,17 @@ impl<V: Hash + Eq> Dictionary<V> {
             .ok()
             .filter(|id| *id < 1 << 31)
             .expect("an index has fewer than 2^31 values");
+        self.idle.push(id);
         let values = &self.values;
         self.ids
             .insert_unique(hash, id, |&id| values[id as usize].hash);
         id
+    }
+
+    /// The value of an id, if it has one.
+    #[inline]
+    pub(crate) fn get(&self, id: ValueId) -> Option<&V> {
+        self.values.get(id as usize).map(|value| &*value.shared)
     }
 
     pub(crate) fn value(&self, id: ValueId) -> (u64, Arc<V>) {
@@ -82,22 +94,31 @@ impl<V: Hash + Eq> Dictionary<V> {
         self.values[id as usize].uses += 1;
     }
 
-    /// One object fewer has the value; a value that nobody has is forgotten.
+    /// One object fewer has the value.
     pub(crate) fn use_once_less(&mut self, id: ValueId) {
-        self.values[id as usize].uses -= 1;
-        self.forget_unused(id);
+        let uses = &mut self.values[id as usize].uses;
+        *uses -= 1;
+        if *uses == 0 {
+            self.idle.push(id);
+        }
     }
 
-    /// Forget a value that was interned and then not used.
-    pub(crate) fn forget_unused(&mut self, id: ValueId) {
-        let Some(Value { uses: 0, hash, .. }) = self.values.get(id as usize) else {
+    /// Forget the values that nobody uses.
+    pub(crate) fn forget_unused(&mut self) {
+        if self.idle.is_empty() {
             return;
-        };
-        let hash = *hash;
-        if let Ok(entry) = self.ids.find_entry(hash, |&other| other == id) {
-            entry.remove();
         }
-        self.values.remove(id as usize);
+        for id in std::mem::take(&mut self.idle) {
+            // An id may have become idle twice.
+            let Some(Value { uses: 0, hash, .. }) = self.values.get(id as usize) else {
+                continue;
+            };
+            let hash = *hash;
+            if let Ok(entry) = self.ids.find_entry(hash, |&other| other == id) {
+                entry.remove();
+            }
+            self.values.remove(id as usize);
+        }
         self.give_memory_back();
     }
 

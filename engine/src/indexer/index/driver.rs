@@ -1,5 +1,5 @@
 //! The writer's half of an index: the function, and what it said of each slot.
-use super::assignments::{Assigned, Assignments, ValueIds};
+use super::assignments::{Assigned, Assignments, ValueId, ValueIds};
 use super::dictionary::Dictionary;
 use super::function::{Emit, IndexFunction};
 use super::value_table::{IndexOp, IndexPart, ValueTable};
@@ -29,6 +29,21 @@ pub(crate) trait IndexDriver<T>: Send {
         object: &Cached<T>,
         stamp: u64,
     ) -> Result<(), String>;
+    /// Run the function on an object that will be in `slot`, ahead of its turn. Each such call is
+    /// followed by one of `set_foreseen` or `forget_foreseen`, in the same order.
+    fn foresee(&mut self, slot: Slot, object: &Cached<T>);
+    /// As `set`, of the object that was foreseen first.
+    ///
+    /// # Errors
+    /// As `set`.
+    fn set_foreseen(
+        &mut self,
+        part: &mut dyn IndexPart,
+        slot: Slot,
+        stamp: u64,
+    ) -> Result<(), String>;
+    /// What was foreseen first does not come to be.
+    fn forget_foreseen(&mut self);
     /// The object in `slot` is gone.
     fn clear(&mut self, part: &mut dyn IndexPart, slot: Slot, stamp: u64);
     /// The object in `from` now is in `to`.
@@ -50,9 +65,19 @@ pub(crate) struct Driver<T, V> {
     function: IndexFunction<T, V>,
     dictionary: Dictionary<V>,
     assigned: Assignments,
+    /// What the function said ahead of its turn, in order.
+    foreseen: VecDeque<Said>,
     /// What the version that is being prepared did so far.
     pending: Pending<V>,
     log: VecDeque<(u64, Vec<IndexOp<V>>)>,
+}
+
+/// What the function said of an object.
+enum Said {
+    /// One value: nearly always.
+    One(ValueId),
+    Many(ValueIds),
+    Failed(String),
 }
 
 /// The log of the version in preparation, unless it is so long that copying beats replaying.
@@ -88,6 +113,7 @@ impl<T, V: Hash + Eq + Send + Sync + 'static> Driver<T, V> {
             hasher,
             function,
             assigned: Assignments::default(),
+            foreseen: VecDeque::new(),
             pending: Pending {
                 ops: Vec::new(),
                 limit: usize::MAX,
@@ -97,26 +123,43 @@ impl<T, V: Hash + Eq + Send + Sync + 'static> Driver<T, V> {
         }
     }
 
-    /// Run the user's function. Whatever it does, nothing but the dictionary has changed, and that
-    /// only by values which nobody uses yet.
-    fn evaluate(&mut self, object: &Cached<T>) -> (ValueIds, Result<(), String>) {
+    /// Run the user's function on an object in `slot`. Whatever it does, nothing but the dictionary
+    /// has changed, and that only by values which nobody uses yet.
+    fn evaluate(&mut self, slot: Slot, object: &Cached<T>) -> Said {
         let mut ids = ValueIds::new();
+        let expected = self.assigned.only(slot);
         let result = {
-            let mut emit = Emit::new(&mut self.dictionary, &mut ids);
+            let mut emit = Emit::new(&mut self.dictionary, &mut ids, expected);
             let function = &self.function;
             catch_unwind(AssertUnwindSafe(|| function(object, &mut emit)))
                 .unwrap_or_else(|panic| Err(panic_message(&*panic)))
         };
-        if ids.len() > 1 {
-            ids.sort_unstable();
-            ids.dedup();
+        if let Err(reason) = result {
+            return Said::Failed(reason);
         }
-        if result.is_err() {
-            for id in ids.drain(..) {
-                self.dictionary.forget_unused(id);
-            }
+        if let [one] = *ids {
+            return Said::One(one);
         }
-        (ids, result)
+        ids.sort_unstable();
+        ids.dedup();
+        Said::Many(ids)
+    }
+
+    fn take_in(
+        &mut self,
+        part: &mut dyn IndexPart,
+        slot: Slot,
+        said: Said,
+        stamp: u64,
+    ) -> Result<(), String> {
+        let (new, result) = match said {
+            Said::One(one) if self.assigned.only(slot) == Some(one) => return Ok(()),
+            Said::One(one) => (Assigned::Values(ValueIds::from_slice(&[one])), Ok(())),
+            Said::Many(ids) => (Assigned::Values(ids), Ok(())),
+            Said::Failed(reason) => (Assigned::Poisoned, Err(reason)),
+        };
+        self.assign(part, slot, &new, stamp);
+        result
     }
 
     fn assign(&mut self, part: &mut dyn IndexPart, slot: Slot, new: &Assigned, stamp: u64) {
@@ -124,7 +167,6 @@ impl<T, V: Hash + Eq + Send + Sync + 'static> Driver<T, V> {
         let (old_ids, was_poisoned) = parts(&old);
         let (new_ids, is_poisoned) = parts(new);
         let table = downcast::<V>(part);
-        // Uses rise before they fall, so that a value in both is never forgotten in between.
         for &id in new_ids.iter().filter(|id| !old_ids.contains(id)) {
             self.dictionary.use_once_more(id);
             let (hash, value) = self.dictionary.value(id);
@@ -203,18 +245,27 @@ where
         object: &Cached<T>,
         stamp: u64,
     ) -> Result<(), String> {
-        let (ids, result) = self.evaluate(object);
-        if let ([one], Ok(())) = (ids.as_slice(), &result)
-            && self.assigned.is_just(slot, *one)
-        {
-            return Ok(());
-        }
-        let new = match &result {
-            Ok(()) => Assigned::Values(ids),
-            Err(_) => Assigned::Poisoned,
-        };
-        self.assign(part, slot, &new, stamp);
-        result
+        let said = self.evaluate(slot, object);
+        self.take_in(part, slot, said, stamp)
+    }
+
+    fn foresee(&mut self, slot: Slot, object: &Cached<T>) {
+        let said = self.evaluate(slot, object);
+        self.foreseen.push_back(said);
+    }
+
+    fn set_foreseen(
+        &mut self,
+        part: &mut dyn IndexPart,
+        slot: Slot,
+        stamp: u64,
+    ) -> Result<(), String> {
+        let said = self.foreseen.pop_front();
+        self.take_in(part, slot, said.expect("it was foreseen"), stamp)
+    }
+
+    fn forget_foreseen(&mut self) {
+        self.foreseen.pop_front();
     }
 
     fn clear(&mut self, part: &mut dyn IndexPart, slot: Slot, stamp: u64) {
@@ -254,6 +305,7 @@ where
     }
 
     fn seal(&mut self, stamp: u64) -> bool {
+        self.dictionary.forget_unused();
         if !self.pending.ops.is_empty() {
             let ops = std::mem::take(&mut self.pending.ops);
             self.log.push_back((stamp, ops));

@@ -12,16 +12,29 @@ use std::hash::Hash;
 pub struct Emit<'a, V> {
     dictionary: &'a mut Dictionary<V>,
     ids: &'a mut ValueIds,
+    /// The value that the object has had so far: nearly always it keeps it.
+    expected: Option<ValueId>,
 }
 
 impl<'a, V: Hash + Eq> Emit<'a, V> {
-    pub(super) fn new(dictionary: &'a mut Dictionary<V>, ids: &'a mut ValueIds) -> Self {
-        Self { dictionary, ids }
+    pub(super) fn new(
+        dictionary: &'a mut Dictionary<V>,
+        ids: &'a mut ValueIds,
+        expected: Option<ValueId>,
+    ) -> Self {
+        Self {
+            dictionary,
+            ids,
+            expected,
+        }
     }
 
     /// The object has this value.
     pub fn value(&mut self, value: V) {
-        let id = self.dictionary.intern_owned(value);
+        let id = match self.expected {
+            Some(id) if self.dictionary.get(id) == Some(&value) => id,
+            _ => self.dictionary.intern_owned(value),
+        };
         self.push(id);
     }
 
@@ -30,7 +43,14 @@ impl<'a, V: Hash + Eq> Emit<'a, V> {
     where
         Q: Hash + Equivalent<V> + ToOwned<Owned = V> + ?Sized,
     {
-        let id = self.dictionary.intern(value, || value.to_owned());
+        let is_expected = |id: &ValueId| {
+            let expected = self.dictionary.get(*id);
+            expected.is_some_and(|expected| value.equivalent(expected))
+        };
+        let id = match self.expected.filter(is_expected) {
+            Some(id) => id,
+            None => self.dictionary.intern(value, || value.to_owned()),
+        };
         self.push(id);
     }
 

@@ -50,6 +50,10 @@ impl<V: Hash> Lane for Node<V> {
     fn hash(&self, hasher: &RandomState) -> u64 {
         hasher.hash_one(&*self.0.0)
     }
+
+    fn read_ahead(&self) -> u64 {
+        self.posting().len() as u64
+    }
 }
 
 impl<V> Node<V> {

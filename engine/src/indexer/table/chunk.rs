@@ -90,6 +90,20 @@ impl<L> Chunk<L> {
         None
     }
 
+    /// The head of the bucket in which an entry of this hash belongs.
+    #[inline]
+    pub(crate) fn head(&self, hash: u64) -> u64 {
+        u64::from_le_bytes(self.buckets[home(hash)].head)
+    }
+
+    /// The first entry that may be the one of this hash; the one that is, nearly always.
+    #[inline]
+    pub(crate) fn likely(&self, hash: u64) -> Option<&L> {
+        let bucket = &self.buckets[home(hash)];
+        let lane = bucket.candidates(tag(hash)).trailing_zeros() as usize / 8;
+        bucket.lanes.get(lane)?.as_ref()
+    }
+
     #[inline]
     pub(crate) fn get(&self, bucket: usize, lane: usize) -> Option<&L> {
         self.buckets[bucket].lanes[lane].as_ref()

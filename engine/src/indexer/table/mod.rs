@@ -28,13 +28,20 @@ pub(crate) use chunk::{BUCKETS, Chunk, LANES};
 pub(crate) use iter::Lanes;
 use segment::Segment;
 pub(crate) use segment::{CHUNKS_PER_SEGMENT, SegmentRef};
+use std::hint::black_box;
 use std::sync::Arc;
 
 /// What a table holds: a shared pointer that knows the hash of its own key.
 pub(crate) trait Lane: Clone {
     /// The hash of the key, always the same for the same key and state.
     fn hash(&self, hasher: &RandomState) -> u64;
+
+    /// Read what a look-up or an exchange will read of the entry; the result means nothing.
+    fn read_ahead(&self) -> u64;
 }
+
+/// Keys whose places are read ahead at a time. More would push each other out of the cache.
+pub(crate) const READ_AHEAD: usize = 32;
 
 /// The number of a lane: chunk, bucket and lane, packed so that the lanes of a chunk share all but
 /// the lowest six bits.
@@ -160,6 +167,28 @@ impl<L: Lane> Table<L> {
         Some((Slot::new(number, bucket, lane), entry))
     }
 
+    /// Read what look-ups of these hashes will read. The reads do not depend on each other, so that
+    /// they take little more than the time of one; look-ups one after the other each wait.
+    pub(crate) fn read_ahead(&self, hashes: &[u64]) {
+        let buckets = hashes
+            .iter()
+            .map(|&hash| self.chunk(self.chunk_of(hash)).head(hash));
+        black_box(buckets.fold(0, u64::wrapping_add));
+        let entries = hashes
+            .iter()
+            .map(|&hash| self.chunk(self.chunk_of(hash)).likely(hash));
+        black_box(entries.fold(0, |sum, entry| sum ^ entry.map_or(0, Lane::read_ahead)));
+    }
+
+    /// As [`Table::read_ahead`], of slots.
+    fn read_slots_ahead(&self, slots: impl Iterator<Item = Slot> + Clone) {
+        // A slot may be in a chunk that only replaying makes.
+        let present = slots.filter(|slot| slot.chunk() < self.chunk_count);
+        let entries = present.map(|slot| self.get(slot));
+        black_box(entries.clone().flatten().count());
+        black_box(entries.fold(0, |sum, entry| sum ^ entry.map_or(0, Lane::read_ahead)));
+    }
+
     /// The entry in a slot.
     #[inline]
     pub(crate) fn get(&self, slot: Slot) -> Option<&L> {
@@ -220,17 +249,27 @@ impl<L: Lane> Table<L> {
     }
 
     /// Do what was done to another version of this table.
-    pub(crate) fn replay(&mut self, op: &Op<L>, stamp: u64) {
+    pub(crate) fn replay(&mut self, op: Op<L>, stamp: u64) {
         match op {
             Op::Insert(hash, entry) => {
-                self.insert(*hash, entry.clone(), stamp, |_, _| ());
+                self.insert(hash, entry, stamp, |_, _| ());
             }
             Op::Replace(slot, entry) => {
-                self.replace(*slot, entry.clone(), stamp);
+                self.replace(slot, entry, stamp);
             }
             Op::Remove(slot, hash) => {
-                self.remove(*slot, *hash, stamp);
+                self.remove(slot, hash, stamp);
             }
+        }
+    }
+
+    /// Read what replaying `ops` will read.
+    pub(crate) fn read_ops_ahead(&self, ops: &[Op<L>]) {
+        if ops.len() > 1 {
+            self.read_slots_ahead(ops.iter().filter_map(|op| match op {
+                Op::Replace(slot, _) => Some(*slot),
+                Op::Insert(..) | Op::Remove(..) => None,
+            }));
         }
     }
 

@@ -12,6 +12,10 @@ impl Lane for Entry {
     fn hash(&self, hasher: &RandomState) -> u64 {
         hasher.hash_one(self.0.0)
     }
+
+    fn read_ahead(&self) -> u64 {
+        u64::from(self.0.1)
+    }
 }
 
 fn entry(key: u32, value: u32) -> Entry {
@@ -97,8 +101,9 @@ proptest! {
                 oracle.insert(key, value);
             }
         }
+        replayed.read_ops_ahead(&subject.log);
         for (stamp, op) in subject.log.iter().enumerate() {
-            replayed.replay(op, stamp as u64);
+            replayed.replay(op.clone(), stamp as u64);
         }
         prop_assert_eq!(held.len(), 0);
         prop_assert_eq!(held.lanes().count(), 0);

@@ -59,7 +59,7 @@ impl<T> Chunk<T> {
         let (first, second, initial) = match self {
             Self::Net(changes, range) => {
                 let change = &changes[range.start + at];
-                let deleted = change.deleted.as_ref().map(Notice::Deleted);
+                let deleted = change.deleted.as_deref().map(Notice::Deleted);
                 tell(
                     change.old.as_ref(),
                     change.new.as_ref(),

@@ -75,7 +75,7 @@ fn merge<T>(batches: &[&Shared<Change<T>>]) -> Merged<T> {
         .map(|entry| Change {
             old: entry.seen,
             new: entry.new,
-            deleted: entry.deleted.map(|deleted| *deleted),
+            deleted: entry.deleted,
             initial: entry.initial,
         })
         .collect();

@@ -88,7 +88,7 @@ impl<T> PendingMap<T> {
         self.fold(&Step {
             old: change.old.as_ref(),
             new: change.new.as_ref(),
-            deleted: change.deleted.as_ref(),
+            deleted: change.deleted.as_deref(),
             initial: change.initial,
         });
     }

@@ -35,7 +35,7 @@ impl<T> Round<T> {
         for change in &mut net {
             // The end of an object is always told as a deletion.
             if change.new.is_none() && change.deleted.is_none() {
-                change.deleted = change.old.clone().map(Deleted::unknown);
+                change.deleted = change.old.clone().map(Deleted::unknown).map(Box::new);
             }
         }
         let initial_net = net.iter().filter(|change| change.initial).count();

@@ -70,7 +70,9 @@ impl Model {
                 if before.get(&key).is_some_and(|o| o.uid() == &deleted.uid) {
                     ends.insert(key.clone(), deleted.clone());
                 }
-                steps.push(Effective::Deleted { deleted });
+                steps.push(Effective::Deleted {
+                    deleted: Box::new(deleted),
+                });
             }
             match (raw, stored) {
                 (Raw::Upsert(_), Some(old)) => {
@@ -93,7 +95,7 @@ impl Model {
             .filter_map(|key| {
                 let (old, new) = (before.get(key).cloned(), self.store.get(key).cloned());
                 (old.is_some() || new.is_some()).then(|| Change {
-                    deleted: ends.get(key).cloned(),
+                    deleted: ends.get(key).cloned().map(Box::new),
                     initial: initial && new.is_some(),
                     old,
                     new,
