@@ -53,8 +53,8 @@ pub(crate) trait IndexDriver<T>: Send {
     /// The version `stamp` is complete: what was done goes to the log, for other versions. False
     /// when it was too much to be replayed; the whole log is void then.
     fn seal(&mut self, stamp: u64) -> bool;
-    /// Bring the part of a version that is at `reached` up to the newest sealed version.
-    fn catch_up(&self, part: &mut dyn IndexPart, reached: u64);
+    /// Bring the part of a version that is at `reached` up to the sealed version `upto`.
+    fn catch_up(&self, part: &mut dyn IndexPart, reached: u64, upto: u64);
     /// Forget the log of versions up to and including `stamp`.
     fn trim(&mut self, stamp: u64);
 }
@@ -313,13 +313,16 @@ where
         !self.pending.overflowed
     }
 
-    fn catch_up(&self, part: &mut dyn IndexPart, reached: u64) {
+    fn catch_up(&self, part: &mut dyn IndexPart, reached: u64, upto: u64) {
         let first = self.log.partition_point(|(stamp, _)| *stamp <= reached);
         if first == self.log.len() {
             return;
         }
         let table = downcast::<V>(part);
         for (stamp, ops) in self.log.range(first..) {
+            if *stamp > upto {
+                return;
+            }
             for op in ops {
                 table.apply(op, *stamp);
             }

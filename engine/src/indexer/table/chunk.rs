@@ -1,5 +1,6 @@
 //! A chunk: eight buckets of seven lanes, each bucket one cache line.
 use super::Lane;
+use std::hint::black_box;
 
 pub(crate) const BUCKETS: usize = 8;
 pub(crate) const LANES: usize = 7;
@@ -102,6 +103,15 @@ impl<L> Chunk<L> {
         let bucket = &self.buckets[home(hash)];
         let lane = bucket.candidates(tag(hash)).trailing_zeros() as usize / 8;
         bucket.lanes.get(lane)?.as_ref()
+    }
+
+    /// Read what counting every entry up or down will read.
+    pub(crate) fn read_ahead(&self)
+    where
+        L: Lane,
+    {
+        let lanes = self.buckets.iter().flat_map(|bucket| &bucket.lanes);
+        black_box(lanes.flatten().fold(0, |sum, lane| sum ^ lane.read_ahead()));
     }
 
     #[inline]

@@ -124,12 +124,17 @@ impl<L> Segment<L> {
     }
 }
 
-impl<L: Clone> Segment<L> {
+impl<L: Lane> Segment<L> {
     pub(super) fn chunk_mut(&mut self, within: usize, stamp: u64) -> &mut Chunk<L> {
         self.stamps[within] = stamp;
         let chunk = self.chunks[within]
             .as_mut()
             .expect("a chunk below the chunk count is there");
+        if Arc::strong_count(chunk) > 1 {
+            // A copy counts every entry up. Read them first, which costs far less than counting one
+            // after the other up while each is far away.
+            chunk.read_ahead();
+        }
         Arc::make_mut(chunk)
     }
 
@@ -164,10 +169,7 @@ impl<L: Clone> Segment<L> {
         depth: u32,
         stamp: u64,
         hasher: &ahash::RandomState,
-    ) -> Vec<(u64, usize, usize, L)>
-    where
-        L: Lane,
-    {
+    ) -> Vec<(u64, usize, usize, L)> {
         let moving = self.chunk_mut(within, stamp).split_off(depth, hasher);
         self.depths[within] += 1;
         self.counts[within] -= moving.len() as u8;
