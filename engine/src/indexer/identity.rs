@@ -2,6 +2,7 @@
 //!
 //! Used by the indexer on what is stored, and by the delta queue on what is pending.
 use crate::object::{ResourceVersion, Uid, Versioning};
+use std::cmp::Ordering;
 
 /// What an arriving state of a key means beside the one that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,19 +30,21 @@ pub(crate) enum Delete {
 
 /// Judge an upsert beside the known state. `guard` is false after a declared reset, when versions
 /// may go back.
+#[inline]
 pub(crate) fn judge_upsert(
     known: (&Uid, &ResourceVersion),
     arriving: (&Uid, &ResourceVersion),
     versioning: Versioning,
     guard: bool,
 ) -> Upsert {
-    if guard && arriving.1.is_older_than(known.1, versioning) {
+    let order = arriving.1.compare(known.1, versioning).filter(|_| guard);
+    if order == Some(Ordering::Less) {
         return Upsert::Stale;
     }
     if !known.0.may_equal(arriving.0) {
         return Upsert::Recreate;
     }
-    if guard && !arriving.1.is_empty() && arriving.1 == known.1 {
+    if order == Some(Ordering::Equal) {
         return Upsert::Unchanged;
     }
     Upsert::Update
@@ -54,14 +57,14 @@ pub(crate) fn judge_delete(
     versioning: Versioning,
 ) -> Delete {
     let order = arriving.1.compare(known.1, versioning);
-    if order == Some(std::cmp::Ordering::Less) {
+    if order == Some(Ordering::Less) {
         return Delete::Stale;
     }
     if known.0.may_equal(arriving.0) {
         return Delete::Remove;
     }
     // Another life of the key: only one known to be newer tells that the stored one is over.
-    if order == Some(std::cmp::Ordering::Greater) {
+    if order == Some(Ordering::Greater) {
         Delete::RemoveUnseen
     } else {
         Delete::Stale

@@ -86,6 +86,12 @@ impl<T> Cached<T> {
         Arc::strong_count(&self.0) as u64 ^ self.0.resource_version.as_number().unwrap_or(0)
     }
 
+    /// Where the object is in memory: as long as somebody holds it, nothing else is there.
+    #[inline]
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// True when both handles are the same cached object, not merely equal ones.
     #[must_use]
     #[inline]

@@ -75,7 +75,17 @@ impl ResourceVersion {
     /// (unless they are equal), and when either is no canonical decimal number. Numbers may have
     /// any length. Unknown never blocks an overwrite.
     #[must_use]
+    #[inline]
     pub fn compare(&self, other: &Self, versioning: Versioning) -> Option<Ordering> {
+        match (&self.0, &other.0) {
+            (Repr::Number(a), Repr::Number(b)) if versioning == Versioning::Decimal => {
+                Some(a.cmp(b))
+            }
+            _ => self.compare_rare(other, versioning),
+        }
+    }
+
+    fn compare_rare(&self, other: &Self, versioning: Versioning) -> Option<Ordering> {
         if self == other && !self.is_empty() {
             return Some(Ordering::Equal);
         }
@@ -98,6 +108,7 @@ impl ResourceVersion {
 
     /// True when `self` is known to be older than `other`.
     #[must_use]
+    #[inline]
     pub fn is_older_than(&self, other: &Self, versioning: Versioning) -> bool {
         self.compare(other, versioning) == Some(Ordering::Less)
     }

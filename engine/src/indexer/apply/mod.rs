@@ -38,6 +38,17 @@ pub(super) struct Preparation<'a, T> {
     unindexed: Option<Marks>,
 }
 
+/// What is known of the index values of a new state.
+#[derive(Clone, Copy)]
+enum Values {
+    /// Nothing: the index functions have not run on it.
+    Unknown,
+    /// They have, and it was number so and so.
+    Foreseen(usize),
+    /// They have, and every index keeps the value it has.
+    Kept,
+}
+
 /// A transition of one key: from what was stored to what is.
 struct Transition<T> {
     stored: Option<(Slot, Cached<T>)>,
@@ -280,7 +291,10 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
                 if old.ptr_eq(&new) {
                     return;
                 }
-                (Some(self.exchange(slot, source, &new, false)), Some(new))
+                (
+                    Some(self.exchange(slot, source, &new, Values::Unknown)),
+                    Some(new),
+                )
             }
             (Some((slot, old)), None) => {
                 self.remove(slot, hash);
@@ -314,26 +328,25 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
         });
         self.log.push(Op::Insert(hash, object.clone()));
         self.has_moved = true;
-        self.settle(slot, source, object, false);
+        self.settle(slot, source, object, Values::Unknown);
     }
 
-    /// Put a new state in the place of another of the same key; returns that one. The index
-    /// functions may have run on it already.
+    /// Put a new state in the place of another of the same key; returns that one.
     fn exchange(
         &mut self,
         slot: Slot,
         source: SourceId,
         object: &Cached<T>,
-        is_foreseen: bool,
+        values: Values,
     ) -> Cached<T> {
         let old = self.view.table.replace(slot, object.clone(), self.stamp);
         self.log.push(Op::Replace(slot, object.clone()));
-        self.settle(slot, source, object, is_foreseen);
+        self.settle(slot, source, object, values);
         old
     }
 
     /// A new object version is in its slot: owner, marks and indexes follow.
-    fn settle(&mut self, slot: Slot, source: SourceId, object: &Cached<T>, is_foreseen: bool) {
+    fn settle(&mut self, slot: Slot, source: SourceId, object: &Cached<T>, values: Values) {
         self.owners.set(slot, source);
         self.see(slot);
         if let Some(unindexed) = &mut self.unindexed {
@@ -342,13 +355,19 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
         }
         let (indexes, failures) = (&mut self.view.indexes, &mut self.applied.index_failures);
         let stamp = self.stamp;
-        index(indexes, self.drivers, object, failures, |part, driver| {
-            if is_foreseen {
-                driver.set_foreseen(part, slot, stamp)
-            } else {
-                driver.set(part, slot, object, stamp)
+        match values {
+            Values::Kept => (),
+            Values::Foreseen(position) => {
+                index(indexes, self.drivers, object, failures, |part, driver| {
+                    driver.set_foreseen(part, slot, position, stamp)
+                });
             }
-        });
+            Values::Unknown => {
+                index(indexes, self.drivers, object, failures, |part, driver| {
+                    driver.set(part, slot, object, stamp)
+                });
+            }
+        }
     }
 
     /// Index what a relist brought, in slot order: postings then grow at their ends, and nothing

@@ -3,9 +3,7 @@ use crate::delta::Deleted;
 use crate::indexer::applied::Change;
 use crate::object::Cached;
 use hashbrown::HashTable;
-
-/// Changes that are searched one by one for a key before there is a table of them.
-const SEARCHED: usize = 8;
+use hashbrown::hash_table::Entry;
 
 /// Where the change of a key is.
 struct Position {
@@ -15,16 +13,18 @@ struct Position {
 
 /// Room for positions, empty between batches.
 #[derive(Default)]
-pub(in crate::indexer) struct Positions {
-    by_key: HashTable<Position>,
-    /// The hash of each change's key.
-    hashes: Vec<u64>,
-}
+pub(in crate::indexer) struct Positions(HashTable<Position>);
+
+/// Positions that there is room for from one batch to the next: a relist must not leave room for
+/// itself behind.
+const KEPT: usize = 4_096;
 
 /// The changes of one batch so far.
 pub(super) struct NetChanges<T> {
     changes: Vec<Change<T>>,
-    positions: Positions,
+    positions: HashTable<Position>,
+    /// The hash of the first change's key. As long as there is only one, there are no positions.
+    first: u64,
     /// Some change is none any more: its key came and went.
     has_void: bool,
 }
@@ -33,7 +33,8 @@ impl<T> NetChanges<T> {
     pub(super) fn new(positions: Positions) -> Self {
         Self {
             changes: Vec::new(),
-            positions,
+            positions: positions.0,
+            first: 0,
             has_void: false,
         }
     }
@@ -41,6 +42,9 @@ impl<T> NetChanges<T> {
     /// So many more changes may come.
     pub(super) fn expect(&mut self, count: usize) {
         self.changes.reserve(count);
+        if count > 1 {
+            self.positions.reserve(count, |position| position.hash);
+        }
     }
 
     /// Merge a transition into the net change of its key, whose hash is `hash`.
@@ -52,8 +56,7 @@ impl<T> NetChanges<T> {
         ended: Option<Box<Deleted<T>>>,
         initial: bool,
     ) {
-        let Some(at) = self.find(hash, new.as_ref().or(old.as_ref())) else {
-            self.positions.add(hash);
+        let Some(at) = self.place(hash, new.as_ref().or(old.as_ref())) else {
             self.changes.push(Change {
                 deleted: ended.filter(|_| old.is_some()),
                 old,
@@ -73,10 +76,36 @@ impl<T> NetChanges<T> {
         self.has_void |= change.object().is_none();
     }
 
-    fn find(&self, hash: u64, object: Option<&Cached<T>>) -> Option<usize> {
+    /// Where the change of this key is. If there is none, the next change to be pushed is it.
+    fn place(&mut self, hash: u64, object: Option<&Cached<T>>) -> Option<usize> {
+        let Self {
+            changes, positions, ..
+        } = self;
+        if changes.is_empty() {
+            self.first = hash;
+            return None;
+        }
+        if positions.is_empty() {
+            let first = Position {
+                hash: self.first,
+                at: 0,
+            };
+            positions.insert_unique(self.first, first, |position| position.hash);
+        }
         let key = object.map(Cached::key);
-        let is_it = |at: usize| self.changes[at].object().map(Cached::key) == key;
-        self.positions.find(hash, is_it)
+        let is_it = |position: &Position| {
+            position.hash == hash && changes[position.at].object().map(Cached::key) == key
+        };
+        match positions.entry(hash, is_it, |position| position.hash) {
+            Entry::Occupied(known) => Some(known.get().at),
+            Entry::Vacant(free) => {
+                free.insert(Position {
+                    hash,
+                    at: changes.len(),
+                });
+                None
+            }
+        }
     }
 
     /// The changes. Objects that came and went inside the batch leave none.
@@ -85,48 +114,15 @@ impl<T> NetChanges<T> {
             mut changes,
             mut positions,
             has_void,
+            ..
         } = self;
         if has_void {
             changes.retain(|change| change.object().is_some());
         }
         positions.clear();
-        (changes, positions)
+        if positions.capacity() > KEPT {
+            positions = HashTable::new();
+        }
+        (changes, Positions(positions))
     }
 }
-
-impl Positions {
-    fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
-        if self.hashes.len() <= SEARCHED {
-            let mut hashes = self.hashes.iter().enumerate();
-            return hashes.find_map(|(at, &h)| (h == hash && is_it(at)).then_some(at));
-        }
-        self.by_key
-            .find(hash, |position| position.hash == hash && is_it(position.at))
-            .map(|position| position.at)
-    }
-
-    fn add(&mut self, hash: u64) {
-        self.hashes.push(hash);
-        let known = match self.hashes.len() {
-            len if len <= SEARCHED => return,
-            len if len == SEARCHED + 1 => 0,
-            len => len - 1,
-        };
-        for (at, &hash) in self.hashes.iter().enumerate().skip(known) {
-            self.by_key
-                .insert_unique(hash, Position { hash, at }, |position| position.hash);
-        }
-    }
-
-    fn clear(&mut self) {
-        self.by_key.clear();
-        self.hashes.clear();
-        // A relist must not leave room for itself behind.
-        if self.hashes.capacity() > KEPT {
-            *self = Self::default();
-        }
-    }
-}
-
-/// Positions that there is room for from one batch to the next.
-const KEPT: usize = 4_096;

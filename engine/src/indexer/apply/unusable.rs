@@ -56,6 +56,9 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
 
     pub(super) fn release(&mut self, key: KeyRef<'_>, good: &ResourceVersion) {
         let quarantine = &self.view.quarantine;
+        if quarantine.is_empty() {
+            return;
+        }
         // A good state from before the failure says nothing about what failed.
         let is_over = quarantine
             .failed_version(key)

@@ -3,19 +3,32 @@
 //! Memory answers many questions in the time of one, as long as none depends on another and no
 //! atomic operation stands between them. So what a window's changes will read is read beforehand,
 //! for all of them, and the index functions run then too; what is left is to change what is near.
-use super::{Preparation, identity};
+use super::{Preparation, Values, identity};
 use crate::delta::{Delta, KeyDeltas, SourceId};
 use crate::indexer::applied::Effective;
 use crate::indexer::identity::{Upsert, judge_upsert};
 use crate::indexer::table::{READ_AHEAD, Slot};
 use crate::object::Cached;
+use smallvec::SmallVec;
 
 /// What was found out about a group ahead of its turn.
 #[derive(Clone, Copy, Default)]
 struct Ahead {
     hash: u64,
-    /// Where its key is, if it is there and the index functions have run on its new state.
-    foreseen: Option<Slot>,
+    /// Set when the group is an update of what is stored, so that the index functions have run.
+    foreseen: Option<Foreseen>,
+}
+
+/// An update of what is stored, judged ahead of its turn.
+#[derive(Clone, Copy)]
+struct Foreseen {
+    slot: Slot,
+    /// What was stored then: as long as it is, all of this stands.
+    known: usize,
+    /// Its number among the updates of the window.
+    position: usize,
+    /// Every index keeps the value that it has.
+    keeps_values: bool,
 }
 
 impl<T: Send + Sync + 'static> Preparation<'_, T> {
@@ -48,28 +61,42 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
             self.view.table.read_ahead(&hashes[..count]);
         }
         self.has_moved = false;
+        let mut updates: SmallVec<[(Slot, &Cached<T>); READ_AHEAD]> = SmallVec::new();
         for (ahead, group) in ahead.iter_mut().zip(&groups[..count]) {
-            ahead.foreseen = self.foresee(ahead.hash, group);
+            if let Some((slot, known, new)) = self.update_in(ahead.hash, group) {
+                ahead.foreseen = Some(Foreseen {
+                    slot,
+                    known,
+                    position: updates.len(),
+                    keeps_values: false,
+                });
+                updates.push((slot, new));
+            }
+        }
+        let mut kept = u32::MAX;
+        for driver in self.drivers.iter_mut().flatten() {
+            kept &= driver.foresee(&updates);
+        }
+        for foreseen in ahead.iter_mut().filter_map(|ahead| ahead.foreseen.as_mut()) {
+            foreseen.keeps_values = kept >> foreseen.position & 1 == 1;
         }
         (ahead, count)
     }
 
-    /// Run the index functions on the new state of a group, if that is clearly what they will have
-    /// to run on.
-    fn foresee(&mut self, hash: u64, group: &KeyDeltas<T>) -> Option<Slot> {
+    /// Where a group's key is, what is stored there, and the new state, if the group is clearly an
+    /// update of that.
+    fn update_in<'g>(
+        &self,
+        hash: u64,
+        group: &'g KeyDeltas<T>,
+    ) -> Option<(Slot, usize, &'g Cached<T>)> {
         let [Delta::Updated(new) | Delta::Added(new) | Delta::Replaced(new)] = &*group.deltas
         else {
             return None;
         };
         let (slot, known) = self.view.find(hash, new.key_ref())?;
         let verdict = judge_upsert(identity(known), identity(new), self.versioning, true);
-        if verdict != Upsert::Update {
-            return None;
-        }
-        for driver in self.drivers.iter_mut().flatten() {
-            driver.foresee(slot, new);
-        }
-        Some(slot)
+        (verdict == Upsert::Update).then(|| (slot, known.address(), new))
     }
 
     fn group(&mut self, ahead: Ahead, KeyDeltas { source, deltas }: KeyDeltas<T>) {
@@ -87,38 +114,50 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
 
     /// One new state of one key: what nearly every group is.
     fn upsert(&mut self, Ahead { hash, foreseen }: Ahead, source: SourceId, new: Cached<T>) {
-        // As long as no key came or went, a slot keeps its key.
-        let found = match foreseen.filter(|_| !self.has_moved) {
-            Some(slot) => self.view.table.get(slot).map(|known| (slot, known)),
-            None => self.view.find(hash, new.key_ref()),
-        };
-        let verdict = found.map(|(slot, known)| {
-            let verdict = judge_upsert(identity(known), identity(&new), self.versioning, true);
-            (slot, verdict)
-        });
-        if let Some((slot, Upsert::Update)) = verdict {
-            self.release(new.key_ref(), new.resource_version());
-            let old = self.exchange(slot, source, &new, foreseen.is_some());
-            self.effective(|| Effective::Updated {
-                old: old.clone(),
-                new: new.clone(),
-            });
-            self.net.note(hash, Some(old), Some(new), None, false);
-            return;
-        }
-        if foreseen.is_some() {
-            // The key was changed by another group of the window, which is why it looks different.
+        if let Some(foreseen) = foreseen {
+            // As long as no key came or went, a slot keeps its key.
+            let found = if self.has_moved {
+                self.view.find(hash, new.key_ref())
+            } else {
+                let known = self.view.table.get(foreseen.slot);
+                known.map(|known| (foreseen.slot, known))
+            };
+            if let Some((slot, known)) = found
+                && known.address() == foreseen.known
+            {
+                let values = if foreseen.keeps_values {
+                    Values::Kept
+                } else {
+                    Values::Foreseen(foreseen.position)
+                };
+                return self.update(hash, slot, source, new, values);
+            }
+            // Another group of the window was of the same key.
             for driver in self.drivers.iter_mut().flatten() {
-                driver.forget_foreseen();
+                driver.forget_foreseen(foreseen.position);
             }
         }
-        match verdict {
-            Some((_, Upsert::Stale)) => self.applied.dropped.stale += 1,
-            Some((_, Upsert::Unchanged)) => {
+        let Some((slot, known)) = self.view.find(hash, new.key_ref()) else {
+            return self.fold(hash, source, std::iter::once(Delta::Updated(new)));
+        };
+        match judge_upsert(identity(known), identity(&new), self.versioning, true) {
+            Upsert::Stale => self.applied.dropped.stale += 1,
+            Upsert::Unchanged => {
                 self.applied.dropped.unchanged += 1;
                 self.release(new.key_ref(), new.resource_version());
             }
-            _ => self.fold(hash, source, std::iter::once(Delta::Updated(new))),
+            Upsert::Update => self.update(hash, slot, source, new, Values::Unknown),
+            Upsert::Recreate => self.fold(hash, source, std::iter::once(Delta::Updated(new))),
         }
+    }
+
+    fn update(&mut self, hash: u64, slot: Slot, source: SourceId, new: Cached<T>, values: Values) {
+        self.release(new.key_ref(), new.resource_version());
+        let old = self.exchange(slot, source, &new, values);
+        self.effective(|| Effective::Updated {
+            old: old.clone(),
+            new: new.clone(),
+        });
+        self.net.note(hash, Some(old), Some(new), None, false);
     }
 }

@@ -1,7 +1,7 @@
 //! The writer's half of an index: the function, and what it said of each slot.
-use super::assignments::{Assigned, Assignments, ValueId, ValueIds};
+use super::assignments::{Assigned, Assignments, ValueIds};
 use super::dictionary::Dictionary;
-use super::function::{Emit, IndexFunction};
+use super::function::{Emit, IndexFunction, Said};
 use super::value_table::{IndexOp, IndexPart, ValueTable};
 use crate::indexer::table::Slot;
 use crate::object::Cached;
@@ -29,10 +29,11 @@ pub(crate) trait IndexDriver<T>: Send {
         object: &Cached<T>,
         stamp: u64,
     ) -> Result<(), String>;
-    /// Run the function on an object that will be in `slot`, ahead of its turn. Each such call is
-    /// followed by one of `set_foreseen` or `forget_foreseen`, in the same order.
-    fn foresee(&mut self, slot: Slot, object: &Cached<T>);
-    /// As `set`, of the object that was foreseen first.
+    /// Run the function on objects that are going to be in these slots, ahead of their turns. A bit
+    /// is set for each that keeps the value which its slot has; for every other, a call of
+    /// `set_foreseen` or `forget_foreseen` follows, in order.
+    fn foresee(&mut self, objects: &[(Slot, &Cached<T>)]) -> u32;
+    /// As `set`, of the object that was number `position` of those which were foreseen.
     ///
     /// # Errors
     /// As `set`.
@@ -40,10 +41,11 @@ pub(crate) trait IndexDriver<T>: Send {
         &mut self,
         part: &mut dyn IndexPart,
         slot: Slot,
+        position: usize,
         stamp: u64,
     ) -> Result<(), String>;
-    /// What was foreseen first does not come to be.
-    fn forget_foreseen(&mut self);
+    /// What was foreseen of number `position` does not come to be.
+    fn forget_foreseen(&mut self, position: usize);
     /// The object in `slot` is gone.
     fn clear(&mut self, part: &mut dyn IndexPart, slot: Slot, stamp: u64);
     /// The object in `from` now is in `to`.
@@ -65,19 +67,11 @@ pub(crate) struct Driver<T, V> {
     function: IndexFunction<T, V>,
     dictionary: Dictionary<V>,
     assigned: Assignments,
-    /// What the function said ahead of its turn, in order.
-    foreseen: VecDeque<Said>,
+    /// What the function said ahead of its turn of objects whose value changes, in order.
+    foreseen: VecDeque<(usize, Said)>,
     /// What the version that is being prepared did so far.
     pending: Pending<V>,
     log: VecDeque<(u64, Vec<IndexOp<V>>)>,
-}
-
-/// What the function said of an object.
-enum Said {
-    /// One value: nearly always.
-    One(ValueId),
-    Many(ValueIds),
-    Failed(String),
 }
 
 /// The log of the version in preparation, unless it is so long that copying beats replaying.
@@ -125,24 +119,24 @@ impl<T, V: Hash + Eq + Send + Sync + 'static> Driver<T, V> {
 
     /// Run the user's function on an object in `slot`. Whatever it does, nothing but the dictionary
     /// has changed, and that only by values which nobody uses yet.
+    #[inline]
     fn evaluate(&mut self, slot: Slot, object: &Cached<T>) -> Said {
-        let mut ids = ValueIds::new();
-        let expected = self.assigned.only(slot);
-        let result = {
-            let mut emit = Emit::new(&mut self.dictionary, &mut ids, expected);
-            let function = &self.function;
-            catch_unwind(AssertUnwindSafe(|| function(object, &mut emit)))
-                .unwrap_or_else(|panic| Err(panic_message(&*panic)))
-        };
-        if let Err(reason) = result {
-            return Said::Failed(reason);
+        let mut emit = Emit::new(&mut self.dictionary, self.assigned.only(slot));
+        let function = &self.function;
+        let result = catch_unwind(AssertUnwindSafe(|| function(object, &mut emit)));
+        match result {
+            Ok(Ok(())) => emit.finish(),
+            Ok(Err(reason)) => Said::Failed(reason),
+            Err(panic) => Said::Failed(panic_message(&*panic)),
         }
-        if let [one] = *ids {
-            return Said::One(one);
+    }
+
+    fn pop_foreseen(&mut self, position: usize) -> Option<Said> {
+        let (first, _) = self.foreseen.front()?;
+        if *first != position {
+            return None;
         }
-        ids.sort_unstable();
-        ids.dedup();
-        Said::Many(ids)
+        self.foreseen.pop_front().map(|(_, said)| said)
     }
 
     fn take_in(
@@ -249,23 +243,32 @@ where
         self.take_in(part, slot, said, stamp)
     }
 
-    fn foresee(&mut self, slot: Slot, object: &Cached<T>) {
-        let said = self.evaluate(slot, object);
-        self.foreseen.push_back(said);
+    fn foresee(&mut self, objects: &[(Slot, &Cached<T>)]) -> u32 {
+        let mut kept = 0;
+        for (position, (slot, object)) in objects.iter().enumerate() {
+            match self.evaluate(*slot, object) {
+                Said::One(one) if self.assigned.only(*slot) == Some(one) => kept |= 1 << position,
+                said => self.foreseen.push_back((position, said)),
+            }
+        }
+        kept
     }
 
     fn set_foreseen(
         &mut self,
         part: &mut dyn IndexPart,
         slot: Slot,
+        position: usize,
         stamp: u64,
     ) -> Result<(), String> {
-        let said = self.foreseen.pop_front();
-        self.take_in(part, slot, said.expect("it was foreseen"), stamp)
+        match self.pop_foreseen(position) {
+            Some(said) => self.take_in(part, slot, said, stamp),
+            None => Ok(()),
+        }
     }
 
-    fn forget_foreseen(&mut self) {
-        self.foreseen.pop_front();
+    fn forget_foreseen(&mut self, position: usize) {
+        self.pop_foreseen(position);
     }
 
     fn clear(&mut self, part: &mut dyn IndexPart, slot: Slot, stamp: u64) {

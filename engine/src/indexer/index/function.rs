@@ -11,22 +11,33 @@ use std::hash::Hash;
 /// index has seen it before.
 pub struct Emit<'a, V> {
     dictionary: &'a mut Dictionary<V>,
-    ids: &'a mut ValueIds,
+    /// The first value: nearly always the only one.
+    first: Option<ValueId>,
+    others: ValueIds,
     /// The value that the object has had so far: nearly always it keeps it.
     expected: Option<ValueId>,
 }
 
 impl<'a, V: Hash + Eq> Emit<'a, V> {
-    pub(super) fn new(
-        dictionary: &'a mut Dictionary<V>,
-        ids: &'a mut ValueIds,
-        expected: Option<ValueId>,
-    ) -> Self {
+    pub(super) fn new(dictionary: &'a mut Dictionary<V>, expected: Option<ValueId>) -> Self {
         Self {
             dictionary,
-            ids,
+            first: None,
+            others: ValueIds::new(),
             expected,
         }
+    }
+
+    /// What the function said.
+    pub(super) fn finish(self) -> Said {
+        let mut ids = self.others;
+        match self.first {
+            Some(only) if ids.is_empty() => return Said::One(only),
+            first => ids.extend(first),
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        Said::Many(ids)
     }
 
     /// The object has this value.
@@ -54,9 +65,22 @@ impl<'a, V: Hash + Eq> Emit<'a, V> {
         self.push(id);
     }
 
+    #[inline]
     fn push(&mut self, id: ValueId) {
-        self.ids.push(id);
+        if self.first.is_none() {
+            self.first = Some(id);
+        } else {
+            self.others.push(id);
+        }
     }
+}
+
+/// What an index function said of an object.
+pub(super) enum Said {
+    /// One value: nearly always.
+    One(ValueId),
+    Many(ValueIds),
+    Failed(String),
 }
 
 /// An index function in the form in which the driver calls it.
