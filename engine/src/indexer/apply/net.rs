@@ -42,9 +42,7 @@ impl<T> NetChanges<T> {
     /// So many more changes may come.
     pub(super) fn expect(&mut self, count: usize) {
         self.changes.reserve(count);
-        if count > 1 {
-            self.positions.reserve(count, |position| position.hash);
-        }
+        self.positions.reserve(count, |position| position.hash);
     }
 
     /// Merge a transition into the net change of its key, whose hash is `hash`.

@@ -33,6 +33,18 @@ struct Foreseen {
 
 impl<T: Send + Sync + 'static> Preparation<'_, T> {
     pub(super) fn groups(&mut self, groups: Vec<KeyDeltas<T>>) {
+        if groups.len() == 1 {
+            // There is nothing to read beside it; its own key has been read ahead of the replay.
+            for group in groups {
+                let hash = group
+                    .deltas
+                    .first()
+                    .map_or(0, |delta| self.hash(delta.key()));
+                let foreseen = None;
+                self.group(Ahead { hash, foreseen }, group);
+            }
+            return;
+        }
         self.net.expect(groups.len());
         let mut groups = groups.into_iter();
         loop {
@@ -56,10 +68,7 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
                 ahead[at].hash = hashes[at];
             }
         }
-        // Of a single one, all but the index functions has been read before the replay.
-        if count > 1 {
-            self.view.table.read_ahead(&hashes[..count]);
-        }
+        self.view.table.read_ahead(&hashes[..count]);
         self.has_moved = false;
         let mut updates: SmallVec<[(Slot, &Cached<T>); READ_AHEAD]> = SmallVec::new();
         for (ahead, group) in ahead.iter_mut().zip(&groups[..count]) {

@@ -104,10 +104,14 @@ impl<V: Hash + Eq> Dictionary<V> {
     }
 
     /// Forget the values that nobody uses.
+    #[inline]
     pub(crate) fn forget_unused(&mut self) {
-        if self.idle.is_empty() {
-            return;
+        if !self.idle.is_empty() {
+            self.forget_idle();
         }
+    }
+
+    fn forget_idle(&mut self) {
         for id in std::mem::take(&mut self.idle) {
             // An id may have become idle twice.
             let Some(Value { uses: 0, hash, .. }) = self.values.get(id as usize) else {

@@ -317,10 +317,10 @@ where
     }
 
     fn catch_up(&self, part: &mut dyn IndexPart, reached: u64, upto: u64) {
-        let first = self.log.partition_point(|(stamp, _)| *stamp <= reached);
-        if first == self.log.len() {
+        if self.log.back().is_none_or(|(newest, _)| *newest <= reached) {
             return;
         }
+        let first = self.log.partition_point(|(stamp, _)| *stamp <= reached);
         let table = downcast::<V>(part);
         for (stamp, ops) in self.log.range(first..) {
             if *stamp > upto {

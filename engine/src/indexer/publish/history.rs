@@ -81,6 +81,9 @@ impl<T: Send + Sync + 'static> History<T> {
             }
             self.recycle(ops);
         }
+        if self.entries.is_empty() {
+            return;
+        }
         for (stamp, ops) in self.entries.range(self.first_after(reached)..) {
             if *stamp > upto {
                 break;
@@ -130,6 +133,9 @@ impl<T: Send + Sync + 'static> History<T> {
 
 /// Do `ops` to a table, and leave the list empty.
 fn replay<T>(table: &mut Table<Cached<T>>, ops: &mut Vec<Operation<T>>, stamp: u64) {
+    if ops.len() == 1 {
+        return ops.drain(..).for_each(|op| table.replay(op, stamp));
+    }
     let mut rest = ops.drain(..);
     while !rest.as_slice().is_empty() {
         let window = rest.as_slice().len().min(READ_AHEAD);

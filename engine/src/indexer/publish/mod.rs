@@ -158,7 +158,11 @@ impl<T: Send + Sync + 'static> Publisher<T> {
             return;
         }
         // What is small is not logged but copied.
-        view.versions.clone_from(&self.current.versions);
+        if let ([reached], [current]) = (&mut *view.versions, &*self.current.versions) {
+            reached.clone_from(current);
+        } else {
+            view.versions.clone_from(&self.current.versions);
+        }
         view.epoch = self.current.epoch;
         if !Arc::ptr_eq(&view.quarantine, &self.current.quarantine) {
             view.quarantine = self.current.quarantine.clone();
@@ -262,7 +266,9 @@ impl<T: Send + Sync + 'static> Publisher<T> {
                 driver.trim(stamp);
             }
         }
-        self.let_go_of_laggards();
+        if self.spares.len() > SPARES || forgotten > needed_from {
+            self.let_go_of_laggards();
+        }
     }
 
     /// Spares that can't catch up any more are of no use but to their readers.
@@ -285,6 +291,9 @@ impl<T: Send + Sync + 'static> Publisher<T> {
     /// See whether the readers of up to `count` held versions have let go, and if so begin to take
     /// them apart.
     fn look_at_held(&mut self, count: usize) {
+        if self.held.is_empty() {
+            return;
+        }
         for _ in 0..count.min(self.held.len()) {
             let Some(version) = self.held.pop_front() else {
                 return;
