@@ -54,13 +54,21 @@ impl<'a, V: Hash + Eq> Emit<'a, V> {
     where
         Q: Hash + Equivalent<V> + ToOwned<Owned = V> + ?Sized,
     {
+        self.known_as(value, Q::to_owned);
+    }
+
+    /// As [`Emit::borrowed`], of a value that is owned in another form.
+    pub(crate) fn known_as<Q>(&mut self, value: &Q, own: impl FnOnce(&Q) -> V)
+    where
+        Q: Hash + Equivalent<V> + ?Sized,
+    {
         let is_expected = |id: &ValueId| {
             let expected = self.dictionary.get(*id);
             expected.is_some_and(|expected| value.equivalent(expected))
         };
         let id = match self.expected.filter(is_expected) {
             Some(id) => id,
-            None => self.dictionary.intern(value, || value.to_owned()),
+            None => self.dictionary.intern(value, || own(value)),
         };
         self.push(id);
     }
