@@ -76,7 +76,11 @@ impl<T> View<T> {
 
     #[inline]
     pub(super) fn find(&self, hash: u64, key: KeyRef<'_>) -> Option<(Slot, &Cached<T>)> {
-        self.table.find(hash, |object| object.key().is(key))
+        // Which form the key has is asked once, not of every candidate.
+        match key.joined() {
+            Some(text) => self.table.find(hash, |object| object.key().bytes() == text),
+            None => self.table.find(hash, |object| object.key().is(key)),
+        }
     }
 
     #[inline]

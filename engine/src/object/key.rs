@@ -73,7 +73,7 @@ impl<'a> KeyRef<'a> {
 
     /// The joined text, where it lies joined in memory.
     #[inline]
-    fn joined(&self) -> Option<&'a [u8]> {
+    pub(crate) fn joined(&self) -> Option<&'a [u8]> {
         match self.0 {
             Form::Joined(text) => Some(text.as_bytes()),
             Form::Stored(key) => Some(key.bytes()),
@@ -276,7 +276,7 @@ impl ObjectKey {
     }
 
     #[inline]
-    fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match &self.0 {
             Text::Inline { len, bytes, .. } => &bytes[..usize::from(*len)],
             Text::Heap(text) => text.1.as_bytes(),
