@@ -41,6 +41,10 @@ impl Posting {
             return true;
         }
         let block = Arc::make_mut(block);
+        if block.len() == block.capacity() {
+            // Not twice as much: there are many postings, and most have found their size.
+            block.reserve_exact((block.len() / 8).max(4));
+        }
         block.insert(place, slot);
         if block.len() > BLOCK_LIMIT {
             let upper = block.split_off(block.len() / 2);
