@@ -236,7 +236,7 @@ impl<T: Send + Sync + 'static> SharedInformer<T> {
     ///
     /// Inside a call of one of its own handlers this never ends, since it waits for that call.
     pub async fn stop(&self) {
-        self.hub().shut_down();
+        self.shut_down();
         let life = &self.hub().life;
         life.until(|| (life.phase() == Phase::Stopped).then_some(()))
             .await;
@@ -251,7 +251,7 @@ impl<T: Send + Sync + 'static> SharedInformer<T> {
     pub async fn stop_within(&self, patience: Duration) -> Result<(), StillRunning> {
         let hub = self.hub();
         let members = hub.registry.members();
-        hub.shut_down();
+        self.shut_down();
         let stopped = || (hub.life.phase() == Phase::Stopped).then_some(());
         let deadline = hub.clock.now() + patience;
         tokio::select! {
@@ -279,6 +279,12 @@ impl<T: Send + Sync + 'static> SharedInformer<T> {
             informer: self.name().clone(),
             handlers,
         })
+    }
+
+    fn shut_down(&self) {
+        self.hub().shut_down();
+        // Without a start the writer is still here; whoever waits for a version is told by its end.
+        let _unstarted = self.inner.unstarted.lock().take();
     }
 
     /// Register a handler with the default options: before, during or after the start. It is told

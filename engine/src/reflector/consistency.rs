@@ -2,11 +2,12 @@
 use super::digest::Digest;
 use super::{Fault, ReflectorHandle};
 use crate::clock::SharedClock;
-use crate::indexer::{Applied, Indexer, Snapshot, View};
+use crate::indexer::{Applied, Indexer, Snapshot, View, panic_message};
 use crate::object::{Meta, ObjectKey, ResourceVersion};
 use crate::source::{BadObject, ListOptions, ListWatch, Selectors, SourceError, VersionMatch};
 use crate::stop::StopToken;
 use crate::sync::Mutex;
+use futures_util::FutureExt;
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -274,7 +275,8 @@ impl<S: ListWatch> ConsistencyCheck<S> {
             let overdue = clock.sleep_until(clock.now() + self.config.call_timeout);
             let page = tokio::select! {
                 biased;
-                page = self.source.list(options) => page,
+                page = AssertUnwindSafe(self.source.list(options)).catch_unwind() => page
+                    .map_err(|panic| Fault::SourcePanicked(panic_message(panic.as_ref())))?,
                 () = overdue => return Err(Fault::NoAnswer(self.config.call_timeout)),
             };
             let page = match page {
