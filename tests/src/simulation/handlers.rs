@@ -2,7 +2,6 @@
 use super::desk::Desk;
 use super::plan::{HandlerPlan, Pace};
 use super::world::{KEYS, Thing, number, number_of};
-use informant::delta::HandlerId;
 use informant::indexer::{Indexer, View};
 use informant::informer::{
     Event, HandlerOptions, PastLimit, Policy, Registration, SharedInformer, async_handler_fn,
@@ -129,7 +128,7 @@ pub(super) fn lock(fold: &SharedFold) -> MutexGuard<'_, Fold> {
 
 enum Post {
     Called(Registration<Thing>),
-    Reads(JoinHandle<()>, HandlerId),
+    Reads(JoinHandle<()>),
 }
 
 /// A handler at work.
@@ -194,20 +193,16 @@ impl Member {
             }
             Pace::Stream(_) => {
                 let mut events = informer.subscribe(&options).expect("it has not stopped");
-                let id = events.registration().id();
                 let clock = desk.clock.clone();
-                Post::Reads(
-                    tokio::spawn(async move {
-                        while let Some(event) = events.next().await {
-                            lock(&told).hear(&event);
-                            let pause = whim.pause();
-                            if !pause.is_zero() {
-                                clock.sleep_until(clock.now() + pause).await;
-                            }
+                Post::Reads(tokio::spawn(async move {
+                    while let Some(event) = events.next().await {
+                        lock(&told).hear(&event);
+                        let pause = whim.pause();
+                        if !pause.is_zero() {
+                            clock.sleep_until(clock.now() + pause).await;
                         }
-                    }),
-                    id,
-                )
+                    }
+                }))
             }
         };
         Self {
@@ -228,7 +223,7 @@ impl Member {
                 lock(&self.fold).gone = true;
             }
             Post::Called(registration) => drop(registration),
-            Post::Reads(reading, _) => {
+            Post::Reads(reading) => {
                 reading.abort();
                 let _cancelled = reading.await;
                 lock(&self.fold).gone = true;
@@ -238,7 +233,7 @@ impl Member {
 
     /// The informer has stopped: whoever reads comes to the end.
     pub(super) async fn stopped(self) -> Result<(), String> {
-        if let Post::Reads(reading, _) = self.post {
+        if let Post::Reads(reading) = self.post {
             reading.await.map_err(|error| error.to_string())?;
         }
         lock(&self.fold).gone = true;
@@ -251,19 +246,7 @@ impl Member {
             Post::Called(registration) => {
                 self.plan.pace == Pace::Instant && registration.status().waiting == 0
             }
-            Post::Reads(..) => false,
-        }
-    }
-
-    /// How many keys or changes wait for it.
-    pub(super) fn waiting(&self, informer: &SharedInformer<Thing>) -> usize {
-        match &self.post {
-            Post::Called(registration) => registration.status().waiting,
-            Post::Reads(_, id) => {
-                let handlers = informer.status().handlers;
-                let own = handlers.iter().find(|handler| handler.id == *id);
-                own.map_or(0, |handler| handler.waiting)
-            }
+            Post::Reads(_) => false,
         }
     }
 }

@@ -17,8 +17,8 @@ pub struct Minimised {
 /// Runs that a minimisation may take.
 const MOST_RUNS: u32 = 4_000;
 
-/// Leave out steps, and make the settings plainer, for as long as the run still fails (in whatever
-/// way: a simpler failure is welcome). `None` when the plan does not fail.
+/// Leave out steps, and make the settings plainer, for as long as the run still fails in the same
+/// way. `None` when the plan does not fail.
 #[must_use]
 pub fn minimise(plan: &Plan) -> Option<Minimised> {
     let Outcome { failure, .. } = run(plan, false);
@@ -42,13 +42,19 @@ pub fn minimise(plan: &Plan) -> Option<Minimised> {
 fn accept(best: &mut Minimised, plan: Plan) -> bool {
     best.runs += 1;
     match run(&plan, false).failure {
-        Some(failure) => {
+        Some(failure) if way(&failure) == way(&best.failure) => {
             best.plan = plan;
             best.failure = failure;
             true
         }
-        None => false,
+        _ => false,
     }
+}
+
+/// How it begins to be told, without the names and numbers of one run.
+fn way(failure: &str) -> String {
+    let words = failure.chars().filter(|c| c.is_alphabetic());
+    words.take(18).collect()
 }
 
 /// Delta debugging: ever smaller parts are left out.

@@ -95,11 +95,11 @@ impl Oracle {
                 return Err(format!("{key} is in quarantine, and nothing was wrong with it"));
             }
         }
-        let newest = versions.iter().flatten().max().copied().unwrap_or(0);
+        let oldest = versions.iter().min().copied().flatten().unwrap_or(0);
         let is_loose = |number: usize| match self.doubts[number] {
             _ if self.lossy || quarantined[number] => true,
             Doubt::None | Doubt::Unusable => false,
-            Doubt::Unreadable { until } => newest < until,
+            Doubt::Unreadable { until } => oldest < until,
         };
         for number in (0..KEYS).filter(|number| is_loose(*number)) {
             if let Some(object) = found[number]

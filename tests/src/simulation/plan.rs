@@ -195,6 +195,8 @@ pub(crate) enum Step {
     Fault(Fault),
 }
 
+const RAISED: bool = false;
+
 /// What kind of run it is.
 #[derive(Clone, Copy)]
 struct Mood {
@@ -365,7 +367,7 @@ fn fault(rng: &mut fastrand::Rng, mood: Mood, setup: &Setup) -> Fault {
     if mood.restores && rng.u8(..8) == 0 {
         return match rng.u8(..5) {
             0 | 1 => Fault::Backup,
-            2 => Fault::RestoreRaised,
+            2 if RAISED => Fault::RestoreRaised,
             _ => Fault::Restore,
         };
     }

@@ -52,6 +52,8 @@ pub(super) struct Stage {
     /// A lossless handler was there, so the queue keeps more than the keys.
     keeps_all: bool,
     incarnations: u64,
+    /// Of every object, until the end of the faults.
+    all_usable: bool,
     /// No write may happen until everyone has seen the restore: see [`Stage::may_write`].
     pub(super) settled: bool,
 }
@@ -122,6 +124,7 @@ impl Stage {
             values: 0,
             keeps_all: false,
             incarnations: 0,
+            all_usable: false,
             settled: true,
         };
         stage.open();
@@ -300,15 +303,10 @@ impl Stage {
         let depth = self.informer.status().queue.depth;
         let unusable = self.desk.book().oracle.doubts != [Doubt::None; KEYS];
         let bound = self.setup.queue_bound.filter(|_| !unusable);
-        let most = bound.unwrap_or(2 * KEYS * self.desk.parts.len());
+        // A key that waits for one source is admitted for another.
+        let most = bound.unwrap_or(2 * KEYS) * self.desk.parts.len();
         if !self.keeps_all && depth > most {
             return Err(format!("{depth} keys wait in the queue, and not {most}"));
-        }
-        for member in &self.members {
-            let waiting = member.waiting(&self.informer);
-            if member.plan.policy == 0 && waiting > KEYS {
-                return Err(format!("{waiting} keys wait for a coalescing handler"));
-            }
         }
         Ok(())
     }
@@ -400,6 +398,7 @@ impl Stage {
                 return Err("a restore was not noticed".to_owned());
             }
         }
+        self.all_usable = self.desk.book().oracle.doubts == [Doubt::None; KEYS];
         for key in 0..KEYS {
             if self.desk.book().oracle.doubts[key] == Doubt::None && key > 0 {
                 continue;
@@ -468,12 +467,11 @@ impl Stage {
     /// Where nothing was lost to a relist, an unbounded handler has been told every single change.
     fn check_completeness(&self) -> Result<(), String> {
         let book = self.desk.book();
-        let usable = book.oracle.doubts[1..].iter().all(|d| *d == Doubt::None);
         let [(_, reflector)] = self.informer.reflectors() else {
             return Ok(());
         };
         let metrics = reflector.metrics();
-        if self.setup.lossy || !usable || metrics.lists != 1 || book.history.generation() > 0 {
+        if self.setup.lossy || !self.all_usable || metrics.lists != 1 || book.history.generation() > 0 {
             return Ok(());
         }
         let first = book.oracle.first_version.unwrap_or(u64::MAX);
