@@ -8,7 +8,7 @@ use crate::source::{BadObject, ListOptions, ListWatch, Selectors, SourceError, V
 use crate::stop::StopToken;
 use crate::sync::Mutex;
 use futures_util::FutureExt;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -211,8 +211,16 @@ impl<S: ListWatch> ConsistencyCheck<S> {
         if !known {
             return Ok(Comparison::NotComparable);
         }
-        let quarantined: HashSet<_> = view.quarantine().filter_map(|q| q.key.as_ref()).collect();
-        let unknown_keys = view.quarantine().any(|q| q.key.is_none());
+        let failed: HashMap<_, _> = view
+            .quarantine()
+            .filter_map(|q| Some((q.key.as_ref()?, &q.failed_version)))
+            .collect();
+        // What is known to be unusable need not be here, as long as it is still that which failed.
+        let is_known_to_fail = |key: &ObjectKey, theirs: &ResourceVersion| {
+            let failed = failed.get(key);
+            failed.is_some_and(|failed| failed.is_empty() || *failed == theirs)
+        };
+        let unknown_keys = view.quarantine().filter(|q| q.key.is_none()).count();
         let mut differing = Vec::new();
         let mut differences = Differences {
             resource_version: version,
@@ -220,12 +228,10 @@ impl<S: ListWatch> ConsistencyCheck<S> {
         };
         for object in view.iter() {
             let theirs = listed.remove(object.key());
-            if quarantined.contains(object.key()) {
-                continue;
-            }
             match theirs {
                 Some((uid, version))
-                    if uid == *object.uid() && version == *object.resource_version() =>
+                    if is_known_to_fail(object.key(), &version)
+                        || (uid == *object.uid() && version == *object.resource_version()) =>
                 {
                     continue;
                 }
@@ -234,9 +240,10 @@ impl<S: ListWatch> ConsistencyCheck<S> {
             }
             differing.push(object.key().clone());
         }
-        // What is left of the list is not in the cache; an object of unknown key may be any of them.
-        if !unknown_keys {
-            listed.retain(|key, _| !quarantined.contains(key));
+        // What is left of the list is not in the cache. As many of them as there are objects of unknown
+        // key may be these.
+        listed.retain(|key, (_, version)| !is_known_to_fail(key, version));
+        if listed.len() > unknown_keys {
             differences.missing = listed.len();
             differing.extend(listed.into_keys());
         }

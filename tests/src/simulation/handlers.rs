@@ -32,7 +32,7 @@ pub(super) struct Fold {
     pub(super) gone: bool,
     /// Key and version of every change told, where every one shall be.
     pub(super) told: Vec<(usize, u64)>,
-    /// The version of the cache when it came.
+    /// The version after which it is told everything.
     pub(super) joined_at: u64,
     guards_versions: bool,
 }
@@ -154,7 +154,12 @@ impl Member {
             newest: [0; KEYS],
             gone: false,
             told: Vec::new(),
-            joined_at: number_of(&informer.lister().resource_version()),
+            // What waits in the queue by then may have been coalesced already.
+            joined_at: if informer.pending().inputs > 0 {
+                u64::MAX
+            } else {
+                number_of(&informer.lister().resource_version())
+            },
             guards_versions,
         }));
         let mut options = HandlerOptions::default().policy(POLICIES[plan.policy]);

@@ -207,6 +207,8 @@ struct Mood {
     keys: usize,
     longest_wait: u64,
     restores: bool,
+    /// Objects that cannot be used.
+    unusable: bool,
     handlers: bool,
 }
 
@@ -217,12 +219,15 @@ pub fn plan(seed: u64) -> Plan {
     let lossy = rng.u8(..8) == 0;
     let setup = setup(&mut rng, lossy);
     let crowded = rng.u8(..50) == 0;
+    let sharded = matches!(setup.split, Split::Shards(_));
+    let restores = rng.u8(..3) == 0 && !sharded;
     let mood = Mood {
         faults: *rng.choice(&[0, 60, 150, 300]).expect("some"),
         crowd: if crowded { 500 } else { 25 },
         keys: rng.usize(1..=KEYS),
         longest_wait: *rng.choice(&[20, 3_000, 40_000, 700_000]).expect("some"),
-        restores: rng.u8(..3) == 0 && !matches!(setup.split, Split::Shards(_)),
+        restores,
+        unusable: !restores && !sharded,
         handlers: rng.u8(..4) > 0,
     };
     let count = if crowded {
@@ -255,6 +260,7 @@ pub fn crowd(seed: u64, handlers: usize) -> Plan {
         keys: KEYS,
         longest_wait: 500,
         restores: false,
+        unusable: true,
         handlers: true,
     };
     let mut steps = vec![Step::Start];
@@ -337,7 +343,7 @@ fn step(rng: &mut fastrand::Rng, mood: Mood, setup: &Setup) -> Step {
         0..430 => Step::Put {
             key: rng.usize(..mood.keys),
             team: u8::from(rng.u8(..3) == 0),
-            refused: setup.transform && rng.u8(..10) == 0,
+            refused: setup.transform && mood.unusable && rng.u8(..10) == 0,
         },
         430..550 => Step::Delete(rng.usize(..mood.keys)),
         550..590 => Step::Recreate(rng.usize(..mood.keys)),
@@ -371,8 +377,9 @@ fn fault(rng: &mut fastrand::Rng, mood: Mood, setup: &Setup) -> Fault {
             _ => Fault::Restore,
         };
     }
+    // Where frames get lost, an object of unknown key may hide that.
     let corruption = |rng: &mut fastrand::Rng| {
-        if rng.u8(..4) == 0 {
+        if rng.u8(..4) == 0 && !setup.lossy {
             Corruption::Everything
         } else {
             Corruption::Body
@@ -393,8 +400,8 @@ fn fault(rng: &mut fastrand::Rng, mood: Mood, setup: &Setup) -> Fault {
         14 => Fault::EmptyBookmark,
         15 => Fault::KeylessFrame,
         16 | 17 => Fault::ResendDelete(rng.usize(..mood.keys)),
-        18 => Fault::Corrupt(rng.usize(..mood.keys), corruption(rng)),
-        19 => Fault::Mend(rng.usize(..mood.keys)),
+        18 if mood.unusable => Fault::Corrupt(rng.usize(..mood.keys), corruption(rng)),
+        18 | 19 => Fault::Mend(rng.usize(..mood.keys)),
         20 => Fault::Speak(dialect(rng)),
         21 => Fault::RefuseStreaming(rng.bool()),
         22 => Fault::OmitMarkers(rng.u32(..3)),

@@ -1,7 +1,7 @@
 //! The way to the source: it looks at every request and every frame, and has the faults that the
 //! embedded source itself does not.
 use super::desk::{Answering, Desk, Port, UnderWay};
-use super::world::Thing;
+use super::world::{Thing, number};
 use futures_util::Stream;
 use informant::source::{
     ListOptions, ListPage, ListWatch, SourceError, VersionMatch, WatchEvent, WatchOptions,
@@ -199,6 +199,12 @@ impl Frames {
                     frames: self.late_marker,
                     patience: clock.sleep_until(clock.now() + Duration::from_millis(700)),
                 });
+                None
+            }
+            // The source repeats a deletion to every watch, whatever it selects; no server does.
+            (Ok(WatchEvent::Deleted(object)), _)
+                if !self.desk.parts[self.source].owns(number(&object.meta.key), &object.meta.uid) =>
+            {
                 None
             }
             // It would be believed without the objects before it.

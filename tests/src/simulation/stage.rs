@@ -303,9 +303,10 @@ impl Stage {
         let depth = self.informer.status().queue.depth;
         let unusable = self.desk.book().oracle.doubts != [Doubt::None; KEYS];
         let bound = self.setup.queue_bound.filter(|_| !unusable);
-        // A key that waits for one source is admitted for another.
-        let most = bound.unwrap_or(2 * KEYS) * self.desk.parts.len();
-        if !self.keeps_all && depth > most {
+        let most = bound.unwrap_or(2 * KEYS);
+        // Of a key that moves between sources, each stay is kept.
+        let moves = matches!(self.setup.split, Split::Shards(_));
+        if !self.keeps_all && !moves && depth > most {
             return Err(format!("{depth} keys wait in the queue, and not {most}"));
         }
         Ok(())
@@ -479,11 +480,16 @@ impl Stage {
         drop(book);
         for member in &self.members {
             let fold = lock(&member.fold);
+            // An end that is told twice may count by its second time.
+            let was_told = |key: usize, at: u64, ended: bool| {
+                let mut told = fold.told.iter();
+                told.any(|(of, told)| *of == key && (*told == at || (ended && *told > at)))
+            };
             let untold = changes
                 .iter()
-                .find(|change| change.1 > fold.joined_at && !fold.told.contains(change));
+                .find(|(key, at, ended)| *at > fold.joined_at && !was_told(*key, *at, *ended));
             if member.plan.policy == 1
-                && let Some((key, at)) = untold
+                && let Some((key, at, _)) = untold
             {
                 return Err(format!("a lossless handler was not told of k{key}@{at}"));
             }

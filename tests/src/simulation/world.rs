@@ -125,6 +125,15 @@ impl Part {
         self.namespace.is_none_or(|wanted| wanted == number % 2)
     }
 
+    /// Whether an object of this uid under the key may be of this part.
+    pub(super) fn owns(&self, number: usize, uid: &Uid) -> bool {
+        self.covers(number)
+            && self
+                .shard
+                .as_ref()
+                .is_none_or(|shard| shard.matches(&uid.to_string(), namespace(number)))
+    }
+
     /// The state, if the part has it.
     pub(super) fn select<'s>(
         &self,
@@ -132,12 +141,7 @@ impl Part {
         state: Option<&'s Arc<State>>,
     ) -> Option<&'s Arc<State>> {
         state.filter(|state| {
-            self.covers(number)
-                && self.team.is_none_or(|team| team == state.thing.team)
-                && self
-                    .shard
-                    .as_ref()
-                    .is_none_or(|shard| shard.matches(&state.uid.to_string(), namespace(number)))
+            self.team.is_none_or(|team| team == state.thing.team) && self.owns(number, &state.uid)
         })
     }
 }
@@ -188,8 +192,9 @@ impl History {
         Some(&worlds[after.checked_sub(1)?].1)
     }
 
-    /// How many changes the newest generation has after `version`, as the part sees them.
-    pub(super) fn changes_after(&self, version: u64, part: &Part) -> Vec<(usize, u64)> {
+    /// The changes of the newest generation after `version`, as the part sees them: the key, the
+    /// version, and whether it is an end.
+    pub(super) fn changes_after(&self, version: u64, part: &Part) -> Vec<(usize, u64, bool)> {
         let worlds = self.worlds(self.generation());
         let mut changes = Vec::new();
         for pair in worlds.windows(2) {
@@ -198,7 +203,7 @@ impl History {
                 let before = part.select(number, before[number].as_ref());
                 let after = part.select(number, after[number].as_ref());
                 if before != after {
-                    changes.push((number, *at));
+                    changes.push((number, *at, after.is_none()));
                 }
             }
         }
