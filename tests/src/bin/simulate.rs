@@ -34,7 +34,9 @@ fn options() -> Result<Option<Options>, String> {
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut number = || {
-            let text = arguments.next().ok_or(format!("{argument} needs a number"))?;
+            let text = arguments
+                .next()
+                .ok_or(format!("{argument} needs a number"))?;
             let parsed = text.parse::<u64>();
             parsed.map_err(|_| format!("{argument} needs a number, and not {text:?}"))
         };

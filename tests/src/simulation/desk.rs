@@ -1,9 +1,9 @@
 //! What all parts of a run share: the history, the oracle, what was counted, the first failure.
 use super::oracle::Oracle;
 use super::world::{History, Part, Thing};
+use informant::indexer::Indexer;
 use informant::source::memory::MemorySource;
 use informant::source::{ListOptions, WatchOptions};
-use informant::indexer::Indexer;
 use informant::{ResourceVersion, SharedClock};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -233,7 +233,9 @@ impl Desk {
         }
         if number != 0 && !book.offered[port.source].contains(&number) {
             book.fail(|| {
-                format!("asked for {asked}, which no list, good frame or bookmark gave (at {now:?})")
+                format!(
+                    "asked for {asked}, which no list, good frame or bookmark gave (at {now:?})"
+                )
             });
         }
     }

@@ -2,12 +2,12 @@
 use super::desk::Desk;
 use super::plan::{HandlerPlan, Pace};
 use super::world::{KEYS, Thing, number, number_of};
+use informant::Cached;
 use informant::indexer::{Indexer, View};
 use informant::informer::{
     Event, HandlerOptions, PastLimit, Policy, Registration, SharedInformer, async_handler_fn,
     handler_fn,
 };
-use informant::Cached;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;

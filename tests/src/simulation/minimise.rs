@@ -102,7 +102,11 @@ fn plainer_settings(best: &mut Minimised) {
     for change in changes {
         let mut plan = best.plan.clone();
         change(&mut plan.setup);
-        if plan.steps.iter().any(|step| matches!(step, Step::Fault(fault) if fault.is_lossy())) {
+        if plan
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::Fault(fault) if fault.is_lossy()))
+        {
             plan.setup.lossy = true;
         }
         if plan.setup != best.plan.setup && best.runs < MOST_RUNS {

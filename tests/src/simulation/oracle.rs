@@ -92,7 +92,9 @@ impl Oracle {
             let number = number(key);
             quarantined[number] = true;
             if self.doubts[number] == Doubt::None {
-                return Err(format!("{key} is in quarantine, and nothing was wrong with it"));
+                return Err(format!(
+                    "{key} is in quarantine, and nothing was wrong with it"
+                ));
             }
         }
         let oldest = versions.iter().min().copied().flatten().unwrap_or(0);
@@ -129,7 +131,10 @@ impl Oracle {
                 }
             }
             result.map_err(|what| {
-                format!("the cache is not the source at {:?}: {what}", versions[source])
+                format!(
+                    "the cache is not the source at {:?}: {what}",
+                    versions[source]
+                )
             })?;
         }
         Ok(())

@@ -230,11 +230,7 @@ pub fn plan(seed: u64) -> Plan {
         unusable: !restores && !sharded,
         handlers: rng.u8(..4) > 0,
     };
-    let count = if crowded {
-        300
-    } else {
-        rng.usize(5..90)
-    };
+    let count = if crowded { 300 } else { rng.usize(5..90) };
     let mut steps = Vec::new();
     for _ in 0..rng.usize(..4) {
         steps.push(Step::Join(handler(&mut rng)));

@@ -3,11 +3,11 @@
 use super::desk::{Answering, Desk, Port, UnderWay};
 use super::world::{Thing, number};
 use futures_util::Stream;
+use informant::indexer::Indexer;
 use informant::source::{
     ListOptions, ListPage, ListWatch, SourceError, VersionMatch, WatchEvent, WatchOptions,
     WatchStream,
 };
-use informant::indexer::Indexer;
 use informant::{ResourceVersion, Sleep};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -203,7 +203,8 @@ impl Frames {
             }
             // The source repeats a deletion to every watch, whatever it selects; no server does.
             (Ok(WatchEvent::Deleted(object)), _)
-                if !self.desk.parts[self.source].owns(number(&object.meta.key), &object.meta.uid) =>
+                if !self.desk.parts[self.source]
+                    .owns(number(&object.meta.key), &object.meta.uid) =>
             {
                 None
             }

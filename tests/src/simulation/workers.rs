@@ -2,9 +2,9 @@
 use super::desk::Desk;
 use super::handlers::panic_as_planned;
 use super::world::{KEYS, Thing, number};
+use informant::indexer::Indexer;
 use informant::informer::{Event, Registration, SharedInformer, handler_fn};
 use informant::work_queue::{Delayed, Drained, Item, WorkQueue, WorkQueueConfig};
-use informant::indexer::Indexer;
 use informant::{Cached, ObjectKey};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
