@@ -88,6 +88,8 @@ impl<T: Send + Sync + 'static> Pump<T> {
         let hub = self.hub.clone();
         let wants_steps = hub.registry.begin();
         self.writer.set_effective(wants_steps);
+        #[cfg(informant_mutant = "resync_over_pending")]
+        let before = hub.indexer.snapshot();
         let began = hub.clock.now();
         let applied = self.writer.apply(batch);
         let took = hub.clock.now().since(began);
@@ -104,9 +106,16 @@ impl<T: Send + Sync + 'static> Pump<T> {
             hub.life.mark_synced();
         }
         let round = Round::new(applied.changes, applied.effective, applied.resets);
+        let current = || {
+            #[cfg(informant_mutant = "resync_over_pending")]
+            if !applied.resyncs.is_empty() {
+                return Box::new(before.clone()) as Box<dyn super::mailbox::Contents<T>>;
+            }
+            hub.current()
+        };
         let delaying = hub
             .registry
-            .dispatch(&round, &applied.resyncs, synced, &|| hub.current());
+            .dispatch(&round, &applied.resyncs, synced, &current);
         hub.queue.acknowledge();
         for failure in applied.index_failures {
             hub.reporter.report(&InformerError::Index(failure));

@@ -71,7 +71,7 @@ pub(super) fn fault(stage: &mut Stage, fault: &Fault) {
             source.corrupt(world::key(key), corruption);
             let doubt = &mut desk.book().oracle.doubts[key];
             match corruption {
-                Corruption::Everything => *doubt = Doubt::Unreadable { until: u64::MAX },
+                Corruption::Everything => *doubt = Doubt::Unreadable,
                 Corruption::Body if *doubt == Doubt::None => *doubt = Doubt::Unusable,
                 Corruption::Body => {}
             }

@@ -14,10 +14,9 @@ pub(super) enum Doubt {
     None,
     /// Something of it could not be used: it may be in quarantine, and is exact where it is not.
     Unusable,
-    /// Not even its key could be read: until this version it may be anything that it ever was.
-    Unreadable {
-        until: u64,
-    },
+    /// Not even its key could be read: it may be anything that it ever was, as long as something of
+    /// unknown key stands in quarantine.
+    Unreadable,
 }
 
 pub(super) struct Oracle {
@@ -97,11 +96,11 @@ impl Oracle {
                 ));
             }
         }
-        let oldest = versions.iter().min().copied().flatten().unwrap_or(0);
-        let is_loose = |number: usize| match self.doubts[number] {
-            _ if self.lossy || quarantined[number] => true,
-            Doubt::None | Doubt::Unusable => false,
-            Doubt::Unreadable { until } => oldest < until,
+        let hides_a_key = view.quarantine().any(|bad| bad.key.is_none());
+        let is_loose = |number: usize| {
+            self.lossy
+                || quarantined[number]
+                || (hides_a_key && self.doubts[number] == Doubt::Unreadable)
         };
         for number in (0..KEYS).filter(|number| is_loose(*number)) {
             if let Some(object) = found[number]

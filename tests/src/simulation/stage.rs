@@ -411,8 +411,6 @@ impl Stage {
                 continue;
             }
             self.put(key, 0, false);
-            let version = number_of(&self.desk.source.resource_version());
-            self.desk.book().oracle.doubts[key] = Doubt::Unreadable { until: version };
         }
         let mut left = String::new();
         for at in 0..PATIENCE_MINUTES {

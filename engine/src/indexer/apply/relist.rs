@@ -56,6 +56,7 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
             self.see_bad(&object);
             self.quarantine(source, object);
         }
+        #[cfg(not(informant_mutant = "relist_without_deletes"))]
         self.remove_unseen(source, &mut superseded);
         self.seen = None;
         if initial {
