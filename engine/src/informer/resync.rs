@@ -238,6 +238,22 @@ mod tests {
         assert_eq!(schedule.next_tick(), None);
     }
 
+    /// I-R16: each tick arms the next one, none overlap, and each asks anew who is due.
+    #[test]
+    fn i_r16_each_tick_arms_the_next_and_asks_anew_who_is_due() {
+        let mut schedule = ResyncSchedule::new(Some(secs(2)));
+        schedule.add(HandlerId(1), Resync::Default, at(0));
+        schedule.start(at(0));
+        assert_eq!(schedule.next_tick(), Some(at(2)));
+        assert_eq!(schedule.due(at(2)), [HandlerId(1)]);
+        assert_eq!(schedule.due(at(2)), [], "the tick was served");
+        assert_eq!(schedule.next_tick(), Some(at(4)));
+        schedule.remove(HandlerId(1));
+        schedule.add(HandlerId(2), Resync::Default, at(2));
+        assert_eq!(schedule.due(at(4)), [HandlerId(2)]);
+        assert_eq!(schedule.next_tick(), Some(at(6)));
+    }
+
     #[test]
     fn ticks_slept_through_are_one() {
         let mut schedule = ResyncSchedule::new(Some(secs(2)));

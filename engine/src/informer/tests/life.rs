@@ -133,7 +133,11 @@ fn a_start_without_a_runtime_is_an_error_and_can_be_repeated() {
 async fn an_informer_that_never_started_stops_at_once() {
     let informer = informer(&Cluster::with(&["a"])).build();
     let registration = informer.add_handler(Recorder::default().handler()).unwrap();
+    let lister = informer.lister();
+    let waiter = tokio::spawn(async move { lister.wait_for(&1.into()).await });
+    tokio::task::yield_now().await;
     informer.stop().now_or_never().expect("nothing runs");
+    assert_eq!(waiter.await.unwrap(), Err(WaitError::Stopped));
     assert!(!registration.synced().await);
     registration.remove_and_wait().await.unwrap();
     assert!(matches!(informer.start(), Err(StartError::Stopped { .. })));

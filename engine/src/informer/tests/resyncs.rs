@@ -67,7 +67,7 @@ async fn c078_a_request_for_resyncs_is_honoured_or_visibly_refused() {
     assert_eq!(late.take(), ["ADD*(a@1)"]);
 }
 
-/// W-S5: a handler without resync misses no change when others are resynced.
+/// I-R16, W-S5: the timer is armed again after each tick, and a failure ends nothing.
 #[tokio::test(start_paused = true)]
 async fn c080_one_failed_resync_does_not_end_resyncs() {
     let cluster = Cluster::with(&["a"]);

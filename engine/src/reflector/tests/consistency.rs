@@ -7,7 +7,9 @@ use crate::object::Cached;
 use crate::reflector::{
     Comparison, ConsistencyCheck, ConsistencyConfig, Differences, DigestFeed, Fault,
 };
-use crate::source::BadObject;
+use crate::source::{
+    BadObject, ListOptions, ListPage, ListWatch, SourceError, WatchOptions, WatchStream,
+};
 use crate::stop::StopToken;
 use crate::sync::{Mutex, block_on};
 use smallvec::smallvec;
@@ -143,6 +145,51 @@ fn what_is_in_quarantine_is_no_difference() {
         outcome.unwrap(),
         equal("10", 2),
         "it may be the one of unknown key"
+    );
+}
+
+/// A quarantine excuses the version that failed, not whatever came after it.
+#[test]
+fn what_has_changed_since_it_failed_is_a_difference() {
+    let filled = Filled::new("10 a@5 bad:spam@6");
+    let truth = "10 a@5 spam@9";
+    let (outcome, _) = filled.compare(|script| script.list(truth).list(truth));
+    let Ok(Comparison::Different(differences)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!((differences.missing, differences.count()), (1, 1));
+
+    let filled = Filled::new("10 a@5 bad:?@6");
+    let truth = "10 a@5 spam@6 eggs@7";
+    let (outcome, _) = filled.compare(|script| script.list(truth).list(truth));
+    let Ok(Comparison::Different(differences)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(differences.missing, 2, "only one of them is excused");
+}
+
+/// It must go on checking afterwards, so a panic is an outcome like others.
+#[test]
+fn a_panic_of_the_source_is_a_failed_comparison() {
+    struct Panics;
+    impl ListWatch for Panics {
+        type Object = String;
+        async fn list(&self, _: ListOptions) -> Result<ListPage<String>, SourceError> {
+            std::panic::resume_unwind(Box::new("no list today"));
+        }
+        async fn watch(&self, _: WatchOptions) -> Result<WatchStream<String>, SourceError> {
+            Ok(Box::pin(futures_util::stream::pending()))
+        }
+    }
+    let filled = Filled::new("10 a@5");
+    let view = filled.cache.load();
+    let digest = filled.feed.digest_of(&view).expect("the feed follows");
+    let config = ConsistencyConfig::new(Arc::new(ManualClock::new()));
+    let check = ConsistencyCheck::new(Arc::new(Panics), config);
+    let outcome = block_on(check.compare(&view, digest));
+    assert_eq!(
+        outcome,
+        Err(Fault::SourcePanicked("panicked: no list today".into()))
     );
 }
 

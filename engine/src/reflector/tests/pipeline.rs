@@ -166,3 +166,49 @@ fn the_transform_runs_once_for_each_object() {
         assert_eq!(runs.load(crate::sync::Ordering::SeqCst), 3);
     }
 }
+
+// What must never happen, as far as it concerns the source: each was seen in another informer.
+
+#[test]
+fn never_does_a_late_delete_of_an_old_uid_remove_the_living_object() {
+    let mut pipeline = Pipeline::new(unbounded(), |script| {
+        script
+            .list("10 a#u1@5")
+            .watch("-a#u1@11 +a#u2@12 5s -a#u1@11 ~b@13")
+    });
+    assert_eq!(pipeline.apply(), "12: a@12");
+    pipeline.rig.pass(5.0);
+    assert_eq!(pipeline.apply(), "13: a@12 b@13");
+}
+
+#[test]
+fn never_do_objects_of_a_broken_initial_stream_stay_as_ghosts() {
+    let mut pipeline = Pipeline::new(unbounded(), |script| {
+        script
+            .streaming()
+            .watch("+ghost@5 +a@6 EOF")
+            .watch("+a@6 BM@9(end)")
+    });
+    assert_eq!(pipeline.apply(), ": ");
+    pipeline.rig.pass(5.0);
+    assert_eq!(pipeline.apply(), "9: a@6");
+}
+
+#[test]
+fn never_does_one_bad_key_discard_a_whole_relist() {
+    let mut pipeline = Pipeline::new(unbounded(), |script| script.list("10 a@5 bad:?@6 b@7"));
+    assert_eq!(pipeline.apply(), "10: a@5 b@7");
+    assert!(pipeline.queue.has_synced());
+    assert!(!pipeline.cache.load().is_complete(), "and it says so");
+}
+
+#[test]
+fn never_does_the_version_pass_an_object_that_was_not_stored_in_silence() {
+    let mut pipeline = Pipeline::new(unbounded(), |script| {
+        script.list("10 a@5").watch("bad:a@11 ~b@12")
+    });
+    assert_eq!(pipeline.apply(), "12: a@5 b@12");
+    let view = pipeline.cache.load();
+    let failed: Vec<_> = view.quarantine().map(|bad| &bad.failed_version).collect();
+    assert_eq!(failed, [&crate::ResourceVersion::from(11)]);
+}
