@@ -1,6 +1,6 @@
 //! Plays random runs of the whole pipeline: `simulate --seeds N [--from S] [--minutes M] [--json]`.
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use informant_tests::simulation::{self, Plan};
+use informant_tests::simulation;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -130,14 +130,15 @@ fn main() -> ExitCode {
 fn explain(seed: u64, failure: &str, logs: bool) -> (serde_json::Value, String) {
     let plan = simulation::plan(seed);
     let again = simulation::run(&plan, false).failure;
-    let mut text = format!("seed {seed} failed: {failure}\n");
+    let mut lines = vec![format!("seed {seed} failed: {failure}")];
     if again.as_deref() != Some(failure) {
-        text.push_str(&format!("and not when it was repeated: {again:?}\n"));
+        lines.push(format!("and not when it was repeated: {again:?}"));
     }
     let Some(small) = simulation::minimise(&plan) else {
-        return (json!({"seed": seed, "failure": failure}), text);
+        let json = json!({"seed": seed, "failure": failure});
+        return (json, lines.join("\n"));
     };
-    text.push_str(&format!(
+    lines.push(format!(
         "minimised from {} steps to {} ({} of them events) in {} runs: {}\n{}",
         plan.len(),
         small.plan.len(),
@@ -147,9 +148,9 @@ fn explain(seed: u64, failure: &str, logs: bool) -> (serde_json::Value, String) 
         small.plan.describe(),
     ));
     if logs {
-        text.push_str(&log(&small.plan));
+        lines.extend(simulation::run(&small.plan, true).log);
     }
-    text.push_str(&format!(
+    lines.push(format!(
         "replay: cargo run --release -q -p informant-tests --bin simulate -- --from {seed} --seeds 1 --log"
     ));
     let json = json!({
@@ -158,13 +159,7 @@ fn explain(seed: u64, failure: &str, logs: bool) -> (serde_json::Value, String) 
         "minimised_steps": small.plan.len(),
         "minimised_events": small.plan.events(),
     });
-    (json, text)
-}
-
-fn log(plan: &Plan) -> String {
-    let mut text = simulation::run(plan, true).log.join("\n");
-    text.push('\n');
-    text
+    (json, lines.join("\n"))
 }
 
 /// Drawn on the standard error, where that is a terminal.

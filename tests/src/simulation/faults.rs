@@ -15,8 +15,6 @@ const MOST_ERRORS: u32 = 6;
 #[derive(Default)]
 pub(super) struct Backups {
     last: Option<(Backup<Thing>, World)>,
-    /// The newest version ever.
-    newest: u64,
     list_errors: u32,
     watch_errors: u32,
 }
@@ -91,8 +89,7 @@ pub(super) fn fault(stage: &mut Stage, fault: &Fault) {
             let world = desk.book().history.now().clone();
             stage.backups.last = Some((source.backup(), world));
         }
-        Fault::Restore => restore(stage, false),
-        Fault::RestoreRaised => restore(stage, true),
+        Fault::Restore => restore(stage),
         Fault::StaleLists(count) => desk.book().faults.stale_lists = count,
         Fault::LateMarker(frames) => desk.book().faults.late_marker = frames,
         Fault::SlowCalls(count, millis, after) => {
@@ -104,19 +101,12 @@ pub(super) fn fault(stage: &mut Stage, fault: &Fault) {
     }
 }
 
-fn restore(stage: &mut Stage, raised: bool) {
+fn restore(stage: &mut Stage) {
     let source = &stage.desk.source;
-    let newest = number_of(&source.resource_version());
-    stage.backups.newest = stage.backups.newest.max(newest);
     let Some((backup, world)) = &stage.backups.last else {
         return;
     };
     source.restore(backup);
-    if raised {
-        let restored = number_of(&source.resource_version());
-        source.skip_versions(stage.backups.newest + 5 - restored);
-        source.compact(&source.resource_version());
-    }
     let version = number_of(&source.resource_version());
     let mut book = stage.desk.book();
     book.history.restore(version, world.clone());

@@ -40,6 +40,9 @@ thread_local! {
 }
 
 /// Play a plan. A panic of the engine is a failure of the run.
+///
+/// # Panics
+/// When no runtime can be had.
 #[must_use]
 pub fn run(plan: &Plan, logs: bool) -> Outcome {
     watch_panics();

@@ -1,5 +1,5 @@
 //! What must be true of everything that is published.
-use super::world::{History, KEYS, Part, Split, State, Thing, number, number_of};
+use super::world::{History, KEYS, Part, Split, State, Thing, World, number, number_of};
 use informant::Cached;
 use informant::indexer::View;
 use std::sync::Arc;
@@ -114,7 +114,12 @@ impl Oracle {
         }
         for (source, part) in parts.iter().enumerate() {
             let exact = |generation: usize| {
-                let world = versions[source].map(|version| history.at(generation, version));
+                let world = match versions[source].map(|version| history.at(generation, version)) {
+                    // Before the first list nothing is there.
+                    None => None,
+                    Some(None) => return Err("there was no such version".to_owned()),
+                    Some(world) => world,
+                };
                 difference(&found, part, world, &is_loose)
             };
             let from = self.generations[source];
@@ -174,15 +179,9 @@ impl Oracle {
 fn difference(
     found: &Found<'_>,
     part: &Part,
-    world: Option<Option<&[Option<Arc<State>>; KEYS]>>,
+    world: Option<&World>,
     is_loose: &impl Fn(usize) -> bool,
 ) -> Result<(), String> {
-    // Before the first list nothing is there; a version that was never is nobody's.
-    let world = match world {
-        None => None,
-        Some(Some(world)) => Some(world),
-        Some(None) => return Err("there was no such version".to_owned()),
-    };
     for number in (0..KEYS).filter(|number| part.covers(*number) && !is_loose(*number)) {
         let expected = world.and_then(|world| part.select(number, world[number].as_ref()));
         expect(found[number], number, expected)?;

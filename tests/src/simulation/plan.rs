@@ -3,6 +3,7 @@
 use super::world::{KEYS, Selection, Split};
 use informant::source::memory::{Corruption, Dialect, Disconnect, ExpiredWatch};
 use informant::source::memory::{GoneReason, TooLargeText};
+use std::fmt::Write;
 
 /// A run: settings and steps.
 #[derive(Clone, Debug)]
@@ -36,7 +37,7 @@ impl Plan {
     pub fn describe(&self) -> String {
         let mut text = format!("  {:?}\n", self.setup);
         for step in &self.steps {
-            text.push_str(&format!("  {step:?}\n"));
+            let _infallible = writeln!(text, "  {step:?}");
         }
         text
     }
@@ -141,8 +142,6 @@ pub(crate) enum Fault {
     Backup,
     /// To the last backup.
     Restore,
-    /// As a restore, but the versions go on from beyond the newest ever used.
-    RestoreRaised,
     /// The next lists at a version are answered by a replica that is behind.
     StaleLists(u8),
     /// The end marker of the next streaming list comes after so many further frames.
@@ -195,8 +194,6 @@ pub(crate) enum Step {
     Fault(Fault),
 }
 
-const RAISED: bool = false;
-
 /// What kind of run it is.
 #[derive(Clone, Copy)]
 struct Mood {
@@ -222,10 +219,10 @@ pub fn plan(seed: u64) -> Plan {
     let sharded = matches!(setup.split, Split::Shards(_));
     let restores = rng.u8(..3) == 0 && !sharded;
     let mood = Mood {
-        faults: *rng.choice(&[0, 60, 150, 300]).expect("some"),
+        faults: pick(&mut rng, &[0, 60, 150, 300]),
         crowd: if crowded { 500 } else { 25 },
         keys: rng.usize(1..=KEYS),
-        longest_wait: *rng.choice(&[20, 3_000, 40_000, 700_000]).expect("some"),
+        longest_wait: pick(&mut rng, &[20, 3_000, 40_000, 700_000]),
         restores,
         unusable: !restores && !sharded,
         handlers: rng.u8(..4) > 0,
@@ -299,10 +296,10 @@ fn setup(rng: &mut fastrand::Rng, lossy: bool) -> Setup {
         },
         queue_bound: rng.bool().then(|| rng.usize(1..4)),
         resync: (rng.u8(..3) == 0).then(|| rng.u64(20..90)),
-        internal_error_retry: *rng.choice(&[0, 0, 30]).expect("some"),
-        history: *rng.choice(&[2, 8, 30, 1000]).expect("some"),
-        bookmark_every: *rng.choice(&[0, 1, 3, 20]).expect("some"),
-        version_step: *rng.choice(&[1, 1, 3]).expect("some"),
+        internal_error_retry: pick(rng, &[0, 0, 30]),
+        history: pick(rng, &[2, 8, 30, 1000]),
+        bookmark_every: pick(rng, &[0, 1, 3, 20]),
+        version_step: pick(rng, &[1, 1, 3]),
         lossy,
         transform: rng.u8(..3) == 0,
         workers: rng.u8(..3),
@@ -313,8 +310,8 @@ fn handler(rng: &mut fastrand::Rng) -> HandlerPlan {
     HandlerPlan {
         policy: rng.usize(..5),
         pace: match rng.u8(..8) {
-            0 => Pace::Slow(*rng.choice(&[3, 300, 4000]).expect("some")),
-            1 => Pace::Stream(*rng.choice(&[0, 30, 2000]).expect("some")),
+            0 => Pace::Slow(pick(rng, &[3, 300, 4000])),
+            1 => Pace::Stream(pick(rng, &[0, 30, 2000])),
             _ => Pace::Instant,
         },
         panics: (rng.u8(..8) == 0).then(|| rng.u8(2..20)),
@@ -369,7 +366,6 @@ fn fault(rng: &mut fastrand::Rng, mood: Mood, setup: &Setup) -> Fault {
     if mood.restores && rng.u8(..8) == 0 {
         return match rng.u8(..5) {
             0 | 1 => Fault::Backup,
-            2 if RAISED => Fault::RestoreRaised,
             _ => Fault::Restore,
         };
     }
@@ -426,26 +422,32 @@ fn error(rng: &mut fastrand::Rng) -> ErrorKind {
         Decode, Expired, Forbidden, Gone, GoneByReason, Internal, NotFound, Refused, StoreRead,
         Throttled, ThrottledFor, TimedOut, Timeout, TooLarge, Transport, Unauthorized, WrongKind,
     };
-    *rng.choice(&[
-        Expired,
-        Gone,
-        GoneByReason,
-        Throttled,
-        ThrottledFor(7),
-        Internal,
-        StoreRead,
-        TooLarge,
-        Timeout,
-        Forbidden,
-        Unauthorized,
-        NotFound,
-        Transport,
-        Refused,
-        TimedOut,
-        WrongKind,
-        Decode,
-    ])
-    .expect("some")
+    pick(
+        rng,
+        &[
+            Expired,
+            Gone,
+            GoneByReason,
+            Throttled,
+            ThrottledFor(7),
+            Internal,
+            StoreRead,
+            TooLarge,
+            Timeout,
+            Forbidden,
+            Unauthorized,
+            NotFound,
+            Transport,
+            Refused,
+            TimedOut,
+            WrongKind,
+            Decode,
+        ],
+    )
+}
+
+fn pick<T: Copy>(rng: &mut fastrand::Rng, choices: &[T]) -> T {
+    choices[rng.usize(..choices.len())]
 }
 
 fn dialect(rng: &mut fastrand::Rng) -> Dialect {

@@ -139,7 +139,7 @@ impl ListWatch for Way {
             0
         };
         Ok(Box::pin(Frames {
-            frames,
+            stream: frames,
             desk: self.desk.clone(),
             source: self.number,
             late_marker,
@@ -155,7 +155,7 @@ impl ListWatch for Way {
 
 /// The frames of one watch, on their way.
 struct Frames {
-    frames: WatchStream<Thing>,
+    stream: WatchStream<Thing>,
     desk: Desk,
     source: usize,
     /// The end marker shall come after so many further frames.
@@ -175,12 +175,12 @@ struct Held {
 type Frame = Result<WatchEvent<Thing>, SourceError>;
 
 impl Frames {
-    fn marker(&mut self, held: Held) -> Frame {
+    fn marker(&mut self, held: Held) -> WatchEvent<Thing> {
         self.late_marker = 0;
-        Ok(WatchEvent::Bookmark {
+        WatchEvent::Bookmark {
             resource_version: held.version,
             initial_events_end: true,
-        })
+        }
     }
 
     /// Hold the marker back, or see what is sent before it.
@@ -255,11 +255,11 @@ impl Stream for Frames {
                 && (held.frames == 0 || held.patience.as_mut().poll(context).is_ready())
                 && let Some(held) = this.held.take()
             {
-                let marker = this.marker(held);
+                let marker = Ok(this.marker(held));
                 this.seen(&marker);
                 return Poll::Ready(Some(marker));
             }
-            match this.frames.as_mut().poll_next(context) {
+            match this.stream.as_mut().poll_next(context) {
                 Poll::Ready(Some(frame)) => {
                     if let Some(frame) = this.hold(frame) {
                         this.seen(&frame);

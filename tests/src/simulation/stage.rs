@@ -52,8 +52,6 @@ pub(super) struct Stage {
     /// A lossless handler was there, so the queue keeps more than the keys.
     keeps_all: bool,
     incarnations: u64,
-    /// Of every object, until the end of the faults.
-    all_usable: bool,
     /// No write may happen until everyone has seen the restore: see [`Stage::may_write`].
     pub(super) settled: bool,
 }
@@ -124,7 +122,6 @@ impl Stage {
             values: 0,
             keeps_all: false,
             incarnations: 0,
-            all_usable: false,
             settled: true,
         };
         stage.open();
@@ -405,7 +402,7 @@ impl Stage {
                 return Err("a restore was not noticed".to_owned());
             }
         }
-        self.all_usable = self.desk.book().oracle.doubts == [Doubt::None; KEYS];
+        let all_usable = self.desk.book().oracle.doubts == [Doubt::None; KEYS];
         for key in 0..KEYS {
             if self.desk.book().oracle.doubts[key] == Doubt::None && key > 0 {
                 continue;
@@ -420,7 +417,7 @@ impl Stage {
             self.check()?;
             match self.remaining() {
                 None => {
-                    self.check_completeness()?;
+                    self.check_completeness(all_usable)?;
                     return self.stop().await;
                 }
                 Some(what) => left = what,
@@ -472,17 +469,13 @@ impl Stage {
     }
 
     /// Where nothing was lost to a relist, an unbounded handler has been told every single change.
-    fn check_completeness(&self) -> Result<(), String> {
+    fn check_completeness(&self, all_usable: bool) -> Result<(), String> {
         let book = self.desk.book();
         let [(_, reflector)] = self.informer.reflectors() else {
             return Ok(());
         };
         let metrics = reflector.metrics();
-        if self.setup.lossy
-            || !self.all_usable
-            || metrics.lists != 1
-            || book.history.generation() > 0
-        {
+        if self.setup.lossy || !all_usable || metrics.lists != 1 || book.history.generation() > 0 {
             return Ok(());
         }
         let first = book.oracle.first_version.unwrap_or(u64::MAX);
