@@ -36,7 +36,7 @@ impl Plain {
         if event.is_delete {
             self.delete(event, stored.as_ref(), known);
         } else if event.is_refused() {
-            self.quarantine(source, event);
+            self.quarantine(source, event, true);
         } else {
             self.upsert(source, event, true);
         }
@@ -87,14 +87,14 @@ impl Plain {
 
     pub(super) fn broken(&mut self, source: SourceId, event: &Event) {
         self.reach(source, event.version);
-        self.quarantine(source, event);
+        self.quarantine(source, event, true);
     }
 
-    fn quarantine(&mut self, source: SourceId, event: &Event) {
+    fn quarantine(&mut self, source: SourceId, event: &Event, guard: bool) {
         let stored = self.stored.get(&event.key).map(|stored| stored.version);
         let failed = self.bad.get(&event.key).map(|(failed, _)| *failed);
         for newer in [stored, failed].into_iter().flatten() {
-            if self.is_older(event.version, newer) {
+            if guard && self.is_older(event.version, newer) {
                 return;
             }
         }
@@ -113,7 +113,7 @@ impl Plain {
             self.upsert(source, item, !reset);
         }
         for item in refused {
-            self.quarantine(source, item);
+            self.quarantine(source, item, !reset);
         }
         let is_gone = |key: &u8, stored: &Stored| {
             stored.source == source && items.iter().all(|item| item.key != *key)

@@ -4,25 +4,40 @@ use crate::delta::{Deleted, Replace, SourceId};
 use crate::indexer::identity::{Upsert, judge_upsert};
 use crate::indexer::marks::Marks;
 use crate::indexer::table::{READ_AHEAD, Slot};
-use crate::object::{Cached, ObjectKey};
+use crate::object::{Cached, ObjectKey, ResourceVersion};
 use crate::source::BadObject;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// A relist that is being applied.
+struct List {
+    source: SourceId,
+    version: ResourceVersion,
+    initial: bool,
+    /// Older states do not replace newer ones.
+    guard: bool,
+}
 
 impl<T: Send + Sync + 'static> Preparation<'_, T> {
     pub(super) fn replace(&mut self, replace: Replace<T>) {
         let Replace {
             source,
+            resource_version,
             items,
             bad,
             initial,
             reset,
             superseded_deletes,
-            ..
         } = replace;
+        let mut list = List {
+            source,
+            version: resource_version,
+            initial,
+            guard: true,
+        };
         if reset {
-            self.applied.resets.push(source);
-            self.view.epoch += 1;
+            self.reset(&mut list);
         }
         if self.view.quarantine.has_source(source) {
             Arc::make_mut(&mut self.view.quarantine).release_source(source);
@@ -45,7 +60,7 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
             }
             self.view.table.read_ahead(&hashes[..count]);
             for (hash, new) in hashes[..count].iter().zip(items.by_ref()) {
-                self.replace_item(*hash, source, new, !reset, initial, &mut superseded);
+                self.replace_item(*hash, &mut list, new, &mut superseded);
             }
             if count < READ_AHEAD {
                 break;
@@ -54,7 +69,7 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
         self.index_relisted();
         for object in bad {
             self.see_bad(&object);
-            self.quarantine(source, object);
+            self.quarantine(source, object, list.guard);
         }
         #[cfg(not(informant_mutant = "relist_without_deletes"))]
         self.remove_unseen(source, &mut superseded);
@@ -64,23 +79,48 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
         }
     }
 
+    /// From here on versions may go back.
+    fn reset(&mut self, list: &mut List) {
+        list.guard = false;
+        self.applied.resets.push(list.source);
+        self.view.epoch += 1;
+    }
+
+    /// True when an item of a list shows that its source's history was rewritten: the list is as
+    /// new as what is known, which came from the same source, and yet its item is older. (A backup
+    /// was restored, and the version of the store raised beyond what it ever was.)
+    fn shows_reset(&self, list: &List, slot: Slot, known: &Cached<T>) -> bool {
+        let known = known.resource_version();
+        // Of a key that stands in the list twice, what is known may be of this very list.
+        let is_of_this_list = || self.seen.as_ref().is_some_and(|seen| seen.contains(slot));
+        let order = list.version.compare(known, self.versioning);
+        order.is_some_and(Ordering::is_ge)
+            && self.owners.of(slot) == list.source
+            && !is_of_this_list()
+    }
+
     fn replace_item(
         &mut self,
         hash: u64,
-        source: SourceId,
+        list: &mut List,
         new: Cached<T>,
-        guard: bool,
-        initial: bool,
         superseded: &mut Ends<T>,
     ) {
-        let found = self.view.find(hash, new.key_ref());
+        // What this source said of the key is forgotten already; another's word may be outdated.
+        self.release(new.key_ref(), new.resource_version());
+        let mut found = self.view.find(hash, new.key_ref());
         if let Some((slot, known)) = found {
-            let verdict = judge_upsert(identity(known), identity(&new), self.versioning, guard);
+            let verdict =
+                judge_upsert(identity(known), identity(&new), self.versioning, list.guard);
             match verdict {
                 Upsert::Unchanged => {
                     self.applied.dropped.unchanged += 1;
                     self.see(slot);
                     return;
+                }
+                Upsert::Stale if self.shows_reset(list, slot, known) => {
+                    self.reset(list);
+                    found = self.view.find(hash, new.key_ref());
                 }
                 Upsert::Stale => {
                     self.applied.dropped.stale += 1;
@@ -90,6 +130,12 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
                 Upsert::Update | Upsert::Recreate => (),
             }
         }
+        let List {
+            source,
+            guard,
+            initial,
+            ..
+        } = *list;
         let stored = found.map(|(slot, object)| (slot, object.clone()));
         let mut current = stored.as_ref().map(|(_, object)| object.clone());
         let mut ended = None;

@@ -21,10 +21,12 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
             self.fold(hash, source, std::iter::once(Delta::deleted(deleted)));
             return;
         }
-        self.quarantine(source, object);
+        self.quarantine(source, object, true);
     }
 
-    pub(super) fn quarantine(&mut self, source: SourceId, object: BadObject) {
+    /// Note an object that could not be used, unless (with the guard, which a reset lifts) something
+    /// newer is known of its key.
+    pub(super) fn quarantine(&mut self, source: SourceId, object: BadObject, guard: bool) {
         let known = object.key.as_ref().and_then(|key| {
             let hash = self.view.hash_of(key.as_ref());
             self.view.find(hash, key.as_ref()).map(|(_, object)| object)
@@ -37,9 +39,9 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
             let quarantine = &self.view.quarantine;
             quarantine.failed_version(key.as_ref())
         });
-        if known.is_some_and(|known| is_older(known.resource_version()))
-            || worse.is_some_and(is_older)
-        {
+        let is_outdated = known.is_some_and(|known| is_older(known.resource_version()))
+            || worse.is_some_and(is_older);
+        if guard && is_outdated {
             self.applied.dropped.stale += 1;
             return;
         }

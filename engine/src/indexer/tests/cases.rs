@@ -1,8 +1,10 @@
 //! Fault reports, by id.
 use super::{changes, deletion, object, relist, zone_indexer};
-use crate::delta::Delta;
+use crate::delta::{Batch, Delta, SourceId, Step};
 use crate::indexer::{IndexDeclaration, UnknownIndex};
-use crate::object::Cached;
+use crate::object::{Cached, ObjectKey, Uid};
+use crate::source::BadObject;
+use smallvec::smallvec;
 
 #[test]
 fn c052_an_index_function_that_fails_leaves_no_dangling_entries() {
@@ -272,4 +274,86 @@ fn an_unchanged_relist_changes_nothing_and_says_nothing() {
         before.iter().zip(after.iter()).all(|(a, b)| a.ptr_eq(b)),
         "the old objects are kept"
     );
+}
+
+#[test]
+fn a_list_as_new_as_the_cache_with_an_older_item_shows_a_rewritten_history() {
+    let (indexer, mut writer) = zone_indexer();
+    writer.apply(relist(
+        20,
+        vec![object("a", "u", 18, &[1]), object("b", "u", 3, &[1])],
+    ));
+    // The backup had `a` at 7; after the restore the store's version was raised to 1000.
+    let applied = writer.apply(relist(
+        1_000,
+        vec![object("b", "u", 3, &[1]), object("a", "u", 7, &[2])],
+    ));
+    assert_eq!(applied.resets, [SourceId(0)]);
+    assert_eq!(applied.changes.len(), 1);
+    assert_eq!(
+        indexer.get("ns/a").map(|a| a.resource_version().clone()),
+        Some(7.into())
+    );
+    assert_eq!(indexer.load().epoch(), 1);
+    assert_eq!(indexer.resource_version(), 1_000.into());
+}
+
+#[test]
+fn a_list_older_than_what_is_known_and_a_key_that_stands_twice_show_no_reset() {
+    let (indexer, mut writer) = zone_indexer();
+    writer.apply(relist(20, vec![object("a", "u", 18, &[1])]));
+    let applied = writer.apply(relist(15, vec![object("a", "u", 7, &[2])]));
+    assert_eq!((applied.resets.len(), applied.dropped.stale), (0, 1));
+    let applied = writer.apply(relist(
+        30,
+        vec![object("a", "u", 25, &[1]), object("a", "u", 24, &[2])],
+    ));
+    assert_eq!((applied.resets.len(), applied.dropped.stale), (0, 1));
+    assert_eq!(
+        indexer.get("ns/a").map(|a| a.resource_version().clone()),
+        Some(25.into())
+    );
+}
+
+fn unusable(version: u64) -> BadObject {
+    BadObject {
+        key: Some(ObjectKey::new("ns", "a").unwrap()),
+        uid: Uid::new("u"),
+        resource_version: version.into(),
+        reason: "cannot be read".to_owned(),
+    }
+}
+
+#[test]
+fn an_unusable_object_of_a_reset_is_quarantined_although_it_is_older() {
+    let (indexer, mut writer) = zone_indexer();
+    writer.apply(relist(20, vec![object("a", "u", 18, &[1])]));
+    let mut reset = relist(10, Vec::new());
+    let Some(Step::Replace(replace)) = reset.steps.first_mut() else {
+        unreachable!("a relist is one step");
+    };
+    replace.reset = true;
+    replace.bad.push(unusable(7));
+    let applied = writer.apply(reset);
+    assert_eq!(applied.quarantined.len(), 1);
+    assert_eq!(indexer.load().quarantine().count(), 1);
+}
+
+#[test]
+fn a_good_item_of_another_source_ends_a_quarantine_that_it_outdates() {
+    let (indexer, mut writer) = zone_indexer();
+    let bad = |version| Batch {
+        steps: vec![Step::Bad {
+            source: SourceId(1),
+            object: unusable(version),
+            deleted: false,
+        }],
+        versions: smallvec![],
+        inputs: 1,
+    };
+    writer.apply(bad(9));
+    writer.apply(relist(8, vec![object("a", "u", 8, &[1])]));
+    assert_eq!(indexer.load().quarantine().count(), 1, "9 is still unread");
+    writer.apply(relist(12, vec![object("a", "u", 11, &[1])]));
+    assert_eq!(indexer.load().quarantine().count(), 0);
 }

@@ -101,7 +101,7 @@ fn batch(inputs: &[Input], oracle: &mut Oracle, version: u64) -> Batch<Zones> {
                     .iter()
                     .map(|(k, u, v, z)| make(*k, *u, *v, z))
                     .collect();
-                oracle.replace(&items, *source, *reset);
+                oracle.replace(&items, *source, version, *reset);
                 steps.push(Step::Replace(Replace {
                     source: SourceId(*source),
                     resource_version: ResourceVersion::from(version),

@@ -50,9 +50,24 @@ impl Oracle {
         }
     }
 
-    pub(super) fn replace(&mut self, items: &[Cached<Zones>], source: u32, reset: bool) {
-        for object in items {
-            self.upsert(object, source, !reset);
+    pub(super) fn replace(
+        &mut self,
+        items: &[Cached<Zones>],
+        source: u32,
+        version: u64,
+        reset: bool,
+    ) {
+        let mut guard = !reset;
+        for (at, object) in items.iter().enumerate() {
+            // The list is as new as what is known of its source, and its item is older.
+            let is_first = items[..at].iter().all(|other| other.key() != object.key());
+            guard &= !self.held.get(object.key()).is_some_and(|known| {
+                known.source == source
+                    && known.version <= version
+                    && object.resource_version().as_number() < Some(known.version)
+                    && is_first
+            });
+            self.upsert(object, source, guard);
         }
         let named: BTreeSet<_> = items.iter().map(Cached::key).collect();
         self.held
