@@ -2,7 +2,7 @@
 use super::applied::Quarantined;
 use crate::delta::SourceId;
 use crate::object::{KeyRef, ObjectKey, ResourceVersion};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// How many objects of unknown key are remembered; older ones are dropped first. They have been
 /// reported, and the next relist clears them anyway.
@@ -13,6 +13,9 @@ const UNKNOWN_LIMIT: usize = 128;
 pub(super) struct Quarantine {
     by_key: BTreeMap<ObjectKey, Quarantined>,
     unknown: Vec<Quarantined>,
+    /// Keys whose stored state is of a history that was rewritten since: a reset could not use what
+    /// it listed of them. Versions of that state compare with nothing that came after it.
+    rewritten: HashSet<ObjectKey>,
 }
 
 impl Quarantine {
@@ -24,8 +27,13 @@ impl Quarantine {
         self.by_key.values().chain(&self.unknown)
     }
 
-    pub(super) fn add(&mut self, object: Quarantined) {
+    /// Note an object that could not be applied; `rewritten` if what is stored of it is of another
+    /// history.
+    pub(super) fn add(&mut self, object: Quarantined, rewritten: bool) {
         if let Some(key) = &object.key {
+            if rewritten {
+                self.rewritten.insert(key.clone());
+            }
             self.by_key.insert(key.clone(), object);
             return;
         }
@@ -33,6 +41,17 @@ impl Quarantine {
             self.unknown.remove(0);
         }
         self.unknown.push(object);
+    }
+
+    /// The version that could not be applied, of a key whose stored state is of a history that was
+    /// rewritten since.
+    pub(super) fn rewritten(&self, key: KeyRef<'_>) -> Option<&ResourceVersion> {
+        if self.rewritten.is_empty() {
+            return None;
+        }
+        let key = key.to_owned();
+        self.rewritten.contains(&key).then_some(())?;
+        Some(&self.by_key.get(&key)?.failed_version)
     }
 
     /// The version of the key that could not be applied, if one is in here.
@@ -46,13 +65,22 @@ impl Quarantine {
 
     /// A key has a good version again, or is gone.
     pub(super) fn release(&mut self, key: KeyRef<'_>) {
-        self.by_key.remove(&key.to_owned());
+        let key = key.to_owned();
+        self.by_key.remove(&key);
+        self.rewritten.remove(&key);
     }
 
-    /// A relist of a source says all there is to say about it.
-    pub(super) fn release_source(&mut self, source: SourceId) {
+    /// A relist of a source says all there is to say about it. Returns the keys of which the stored
+    /// state was of another history until now, which the relist alone does not change.
+    pub(super) fn release_source(&mut self, source: SourceId) -> HashSet<ObjectKey> {
         self.by_key.retain(|_, object| object.source != source);
         self.unknown.retain(|object| object.source != source);
+        let (by_key, rewritten) = (&self.by_key, &mut self.rewritten);
+        let is_over = |key: &ObjectKey| !by_key.contains_key(key);
+        let released = rewritten.iter().filter(|key| is_over(key)).cloned();
+        let released = released.collect();
+        rewritten.retain(|key| !is_over(key));
+        released
     }
 
     pub(super) fn has_source(&self, source: SourceId) -> bool {

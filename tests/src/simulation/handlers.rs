@@ -1,5 +1,6 @@
 //! Handlers that fold what they are told, and refuse what breaks the promises of the order.
 use super::desk::Desk;
+use super::oracle::Doubt;
 use super::plan::{HandlerPlan, Pace};
 use super::world::{KEYS, Thing, number, number_of};
 use informant::Cached;
@@ -87,10 +88,17 @@ impl Fold {
     fn check_version(&mut self, event: &Event<Thing>, key: usize, object: &Cached<Thing>) {
         let version = number_of(object.resource_version());
         self.told.push((key, version));
-        if self.guards_versions && version < self.newest[key] {
+        if self.guards_versions && version < self.newest[key] && !self.may_be_rewritten(key) {
             self.wrong(event, "it was told of a newer state before");
         }
         self.newest[key] = self.newest[key].max(version);
+    }
+
+    /// What a reset cannot use keeps its last good state, of a history that is no more. Whoever is
+    /// told of that only afterwards (it joined late, or heard a replay) sees the version go back.
+    fn may_be_rewritten(&self, key: usize) -> bool {
+        let book = self.desk.book();
+        book.oracle.restores > 0 && book.oracle.doubts[key] != Doubt::None
     }
 
     fn wrong(&self, event: &Event<Thing>, what: &str) {

@@ -224,7 +224,7 @@ pub fn plan(seed: u64) -> Plan {
         keys: rng.usize(1..=KEYS),
         longest_wait: pick(&mut rng, &[20, 3_000, 40_000, 700_000]),
         restores,
-        unusable: !restores && !sharded,
+        unusable: true,
         handlers: rng.u8(..4) > 0,
     };
     let count = if crowded { 300 } else { rng.usize(5..90) };

@@ -7,7 +7,7 @@ mod window;
 
 use crate::delta::{Batch, Deleted, Delta, SourceId, Step};
 use crate::indexer::applied::{Applied, Effective, IndexFailure};
-use crate::indexer::identity::{Delete, Upsert, judge_delete, judge_upsert};
+use crate::indexer::identity::{Delete, Upsert};
 use crate::indexer::index::{IndexDriver, IndexPart};
 use crate::indexer::marks::Marks;
 use crate::indexer::owners::Owners;
@@ -138,7 +138,6 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
             .map(|(slot, object)| (slot, object.clone()));
         let mut current = stored.as_ref().map(|(_, object)| object.clone());
         let mut ended = None;
-        let mut good: Option<ResourceVersion> = None;
         for delta in deltas {
             let version = delta.resource_version().clone();
             let is_good = match delta {
@@ -148,13 +147,9 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
                 | Delta::Replaced(new)
                 | Delta::Sync(new) => self.fold_upsert(&mut current, new, &mut ended, true, false),
             };
-            let newest = good.as_ref();
-            if is_good && !newest.is_some_and(|good| version.is_older_than(good, self.versioning)) {
-                good = Some(version);
+            if is_good {
+                self.release(key.as_ref(), &version);
             }
-        }
-        if let Some(version) = good {
-            self.release(key.as_ref(), &version);
         }
         self.transit(
             hash,
@@ -177,9 +172,7 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
         guard: bool,
         initial: bool,
     ) -> bool {
-        let verdict = current
-            .as_ref()
-            .map(|known| judge_upsert(identity(known), identity(&new), self.versioning, guard));
+        let verdict = current.as_ref().map(|known| self.judge(known, &new, guard));
         match (verdict, current.take()) {
             (None, _) => {
                 self.effective(|| Effective::Added {
@@ -230,8 +223,7 @@ impl<'a, T: Send + Sync + 'static> Preparation<'a, T> {
             self.applied.dropped.unknown_deletes += 1;
             return true;
         };
-        let arriving = (&deleted.uid, &deleted.resource_version);
-        match judge_delete(identity(&known), arriving, self.versioning) {
+        match self.judge_end(&known, &deleted) {
             Delete::Stale => {
                 self.applied.dropped.stale += 1;
                 *current = Some(known);

@@ -1,14 +1,13 @@
 //! A relist applied as a difference: only what changed is touched, and what it does not name is gone.
-use super::{Preparation, Transition, identity};
+use super::{Preparation, Transition};
 use crate::delta::{Deleted, Replace, SourceId};
-use crate::indexer::identity::{Upsert, judge_upsert};
+use crate::indexer::identity::Upsert;
 use crate::indexer::marks::Marks;
 use crate::indexer::table::{READ_AHEAD, Slot};
 use crate::object::{Cached, ObjectKey, ResourceVersion};
 use crate::source::BadObject;
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// A relist that is being applied.
 struct List {
@@ -39,9 +38,6 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
         if reset {
             self.reset(&mut list);
         }
-        if self.view.quarantine.has_source(source) {
-            Arc::make_mut(&mut self.view.quarantine).release_source(source);
-        }
         let mut superseded = Ends::<T>::new();
         for deleted in superseded_deletes {
             let ends = superseded.entry(deleted.key.clone()).or_default();
@@ -67,9 +63,12 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
             }
         }
         self.index_relisted();
+        let rewritten = self.release_source(source);
         for object in bad {
             self.see_bad(&object);
-            self.quarantine(source, object, list.guard);
+            let key = object.key.as_ref();
+            let is_rewritten = !list.guard || key.is_some_and(|key| rewritten.contains(key));
+            self.quarantine(source, object, is_rewritten);
         }
         #[cfg(not(informant_mutant = "relist_without_deletes"))]
         self.remove_unseen(source, &mut superseded);
@@ -106,15 +105,12 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
         new: Cached<T>,
         superseded: &mut Ends<T>,
     ) {
-        // What this source said of the key is forgotten already; another's word may be outdated.
-        self.release(new.key_ref(), new.resource_version());
         let mut found = self.view.find(hash, new.key_ref());
         if let Some((slot, known)) = found {
-            let verdict =
-                judge_upsert(identity(known), identity(&new), self.versioning, list.guard);
-            match verdict {
+            match self.judge(known, &new, list.guard) {
                 Upsert::Unchanged => {
                     self.applied.dropped.unchanged += 1;
+                    self.release(new.key_ref(), new.resource_version());
                     self.see(slot);
                     return;
                 }
@@ -147,7 +143,12 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
         {
             self.fold_delete(&mut current, deleted, &mut ended);
         }
+        // Whether the stored state counts is known until the new one has been judged beside it.
+        let ends_quarantine = (!self.view.quarantine.is_empty()).then(|| new.clone());
         self.fold_upsert(&mut current, new, &mut ended, guard, initial);
+        if let Some(good) = ends_quarantine {
+            self.release(good.key_ref(), good.resource_version());
+        }
         self.transit(
             hash,
             source,

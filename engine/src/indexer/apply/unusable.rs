@@ -1,9 +1,11 @@
 //! Objects that could not be used: what is noted of them, and when that is over.
-use super::Preparation;
+use super::{Preparation, identity};
 use crate::delta::{Deleted, Delta, SourceId};
 use crate::indexer::applied::Quarantined;
-use crate::object::{KeyRef, ResourceVersion};
+use crate::indexer::identity::{Delete, Upsert, judge_delete, judge_upsert};
+use crate::object::{Cached, KeyRef, ObjectKey, ResourceVersion};
 use crate::source::BadObject;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 impl<T: Send + Sync + 'static> Preparation<'_, T> {
@@ -21,30 +23,33 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
             self.fold(hash, source, std::iter::once(Delta::deleted(deleted)));
             return;
         }
-        self.quarantine(source, object, true);
+        self.quarantine(source, object, false);
     }
 
-    /// Note an object that could not be used, unless (with the guard, which a reset lifts) something
-    /// newer is known of its key.
-    pub(super) fn quarantine(&mut self, source: SourceId, object: BadObject, guard: bool) {
+    /// Note an object that could not be used, unless something newer is known of its key. With
+    /// `rewritten`, what is stored of it is of another history, so that versions tell nothing.
+    pub(super) fn quarantine(&mut self, source: SourceId, object: BadObject, rewritten: bool) {
         let known = object.key.as_ref().and_then(|key| {
             let hash = self.view.hash_of(key.as_ref());
             self.view.find(hash, key.as_ref()).map(|(_, object)| object)
         });
+        let quarantine = &self.view.quarantine;
+        let key = object.key.as_ref().map(ObjectKey::as_ref);
         let is_older = |than: &ResourceVersion| {
             let failed = &object.resource_version;
             failed.is_older_than(than, self.versioning)
         };
-        let worse = object.key.as_ref().and_then(|key| {
-            let quarantine = &self.view.quarantine;
-            quarantine.failed_version(key.as_ref())
-        });
-        let is_outdated = known.is_some_and(|known| is_older(known.resource_version()))
-            || worse.is_some_and(is_older);
-        if guard && is_outdated {
+        let is_known_rewritten = key.is_some_and(|key| quarantine.rewritten(key).is_some());
+        let newest = known
+            .filter(|_| !is_known_rewritten)
+            .map(|known| known.resource_version());
+        let worse = key.and_then(|key| quarantine.failed_version(key));
+        let is_outdated = newest.is_some_and(is_older) || worse.is_some_and(is_older);
+        if !rewritten && is_outdated {
             self.applied.dropped.stale += 1;
             return;
         }
+        let rewritten = known.is_some() && (rewritten || is_known_rewritten);
         let entry = Quarantined {
             last_good: known.map(|known| known.resource_version().clone()),
             key: object.key,
@@ -52,8 +57,44 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
             reason: object.reason,
             source,
         };
-        Arc::make_mut(&mut self.view.quarantine).add(entry.clone());
+        Arc::make_mut(&mut self.view.quarantine).add(entry.clone(), rewritten);
         self.applied.quarantined.push(entry);
+    }
+
+    /// What a new state means beside the stored one. If that is of a history that was rewritten,
+    /// the state that failed since is what counts.
+    #[inline]
+    pub(super) fn judge(&self, known: &Cached<T>, new: &Cached<T>, guard: bool) -> Upsert {
+        if self.view.quarantine.is_empty() {
+            return judge_upsert(identity(known), identity(new), self.versioning, guard);
+        }
+        let failed = self.view.quarantine.rewritten(known.key_ref());
+        let version = new.resource_version();
+        if guard && failed.is_some_and(|failed| version.is_older_than(failed, self.versioning)) {
+            return Upsert::Stale;
+        }
+        let guard = guard && failed.is_none();
+        judge_upsert(identity(known), identity(new), self.versioning, guard)
+    }
+
+    /// What a deletion means beside the stored state, likewise.
+    pub(super) fn judge_end(&self, known: &Cached<T>, deleted: &Deleted<T>) -> Delete {
+        let (uid, version) = identity(known);
+        let failed = self.view.quarantine.rewritten(known.key_ref());
+        judge_delete(
+            (uid, failed.unwrap_or(version)),
+            (&deleted.uid, &deleted.resource_version),
+            self.versioning,
+        )
+    }
+
+    /// A relist of a source has said all there is to say about it. Returns the keys of which what is
+    /// stored remains of another history.
+    pub(super) fn release_source(&mut self, source: SourceId) -> HashSet<ObjectKey> {
+        if !self.view.quarantine.has_source(source) {
+            return HashSet::new();
+        }
+        Arc::make_mut(&mut self.view.quarantine).release_source(source)
     }
 
     pub(super) fn release(&mut self, key: KeyRef<'_>, good: &ResourceVersion) {

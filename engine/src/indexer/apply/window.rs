@@ -3,10 +3,10 @@
 //! Memory answers many questions in the time of one, as long as none depends on another and no
 //! atomic operation stands between them. So what a window's changes will read is read beforehand,
 //! for all of them, and the index functions run then too; what is left is to change what is near.
-use super::{Preparation, Values, identity};
+use super::{Preparation, Values};
 use crate::delta::{Delta, KeyDeltas, SourceId};
 use crate::indexer::applied::Effective;
-use crate::indexer::identity::{Upsert, judge_upsert};
+use crate::indexer::identity::Upsert;
 use crate::indexer::table::{READ_AHEAD, Slot};
 use crate::object::Cached;
 use smallvec::SmallVec;
@@ -104,7 +104,7 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
             return None;
         };
         let (slot, known) = self.view.find(hash, new.key_ref())?;
-        let verdict = judge_upsert(identity(known), identity(new), self.versioning, true);
+        let verdict = self.judge(known, new, true);
         (verdict == Upsert::Update).then(|| (slot, known.address(), new))
     }
 
@@ -149,7 +149,7 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
         let Some((slot, known)) = self.view.find(hash, new.key_ref()) else {
             return self.fold(hash, source, std::iter::once(Delta::Updated(new)));
         };
-        match judge_upsert(identity(known), identity(&new), self.versioning, true) {
+        match self.judge(known, &new, true) {
             Upsert::Stale => self.applied.dropped.stale += 1,
             Upsert::Unchanged => {
                 self.applied.dropped.unchanged += 1;

@@ -337,6 +337,42 @@ fn an_unusable_object_of_a_reset_is_quarantined_although_it_is_older() {
     let applied = writer.apply(reset);
     assert_eq!(applied.quarantined.len(), 1);
     assert_eq!(indexer.load().quarantine().count(), 1);
+    // A list that is no reset and again cannot use it says nothing new; one that can, ends it.
+    let mut again = relist(11, Vec::new());
+    let Some(Step::Replace(replace)) = again.steps.first_mut() else {
+        unreachable!("a relist is one step");
+    };
+    replace.bad.push(unusable(7));
+    writer.apply(again);
+    assert_eq!(indexer.load().quarantine().count(), 1);
+    // What is stored is of another history: its version neither outdates nor equals anything now.
+    let duplicate = writer.apply(changes(11, vec![Delta::Updated(object("a", "u", 6, &[9]))]));
+    assert_eq!(duplicate.dropped.stale, 1);
+    let applied = writer.apply(changes(
+        18,
+        vec![Delta::Updated(object("a", "u", 18, &[2]))],
+    ));
+    assert_eq!(applied.changes.len(), 1);
+    let zone = indexer.index::<u8>("zone").unwrap();
+    let view = indexer.load();
+    assert_eq!(view.by_index(&zone, &2).unwrap().len(), 1);
+    assert_eq!(view.quarantine().count(), 0);
+}
+
+#[test]
+fn what_a_reset_cannot_use_and_is_deleted_after_it_is_gone() {
+    let (indexer, mut writer) = zone_indexer();
+    writer.apply(relist(20, vec![object("a", "u", 18, &[1])]));
+    let mut reset = relist(10, Vec::new());
+    let Some(Step::Replace(replace)) = reset.steps.first_mut() else {
+        unreachable!("a relist is one step");
+    };
+    replace.reset = true;
+    replace.bad.push(unusable(7));
+    writer.apply(reset);
+    writer.apply(changes(12, vec![deletion(&object("a", "u", 11, &[1]), 12)]));
+    let view = indexer.load();
+    assert_eq!((view.len(), view.quarantine().count()), (0, 0));
 }
 
 #[test]
