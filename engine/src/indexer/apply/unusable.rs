@@ -42,7 +42,7 @@ impl<T: Send + Sync + 'static> Preparation<'_, T> {
         let is_known_rewritten = key.is_some_and(|key| quarantine.rewritten(key).is_some());
         let newest = known
             .filter(|_| !is_known_rewritten)
-            .map(|known| known.resource_version());
+            .map(Cached::resource_version);
         let worse = key.and_then(|key| quarantine.failed_version(key));
         let is_outdated = newest.is_some_and(is_older) || worse.is_some_and(is_older);
         if !rewritten && is_outdated {

@@ -393,3 +393,36 @@ fn a_good_item_of_another_source_ends_a_quarantine_that_it_outdates() {
     writer.apply(relist(12, vec![object("a", "u", 11, &[1])]));
     assert_eq!(indexer.load().quarantine().count(), 0);
 }
+
+#[test]
+fn a_source_that_takes_its_word_back_leaves_what_another_cannot_use() {
+    let (indexer, mut writer) = zone_indexer();
+    let bad = |source, version| Batch {
+        steps: vec![Step::Bad {
+            source: SourceId(source),
+            object: unusable(version),
+            deleted: false,
+        }],
+        versions: smallvec![],
+        inputs: 1,
+    };
+    writer.apply(relist(5, vec![object("a", "u", 5, &[1])]));
+    writer.apply(bad(0, 7));
+    writer.apply(bad(1, 9));
+    assert_eq!(indexer.load().quarantine().count(), 1, "once per key");
+    // The object has left source 1 again; source 0 has not said anything newer since 7.
+    let mut empty = relist(12, Vec::new());
+    let Some(Step::Replace(replace)) = empty.steps.first_mut() else {
+        unreachable!("a relist is one step");
+    };
+    replace.source = SourceId(1);
+    writer.apply(empty);
+    let failed: Vec<_> = indexer
+        .load()
+        .quarantine()
+        .map(|object| object.failed_version.clone())
+        .collect();
+    assert_eq!(failed, [7.into()]);
+    writer.apply(relist(13, vec![object("a", "u", 10, &[1])]));
+    assert_eq!(indexer.load().quarantine().count(), 0);
+}
